@@ -1,0 +1,13 @@
+//! What may be asked of a running engine. Data only: the only thing that flows against the stream of snapshots.
+
+use serde::{Deserialize, Serialize};
+
+/// A request to the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Control {
+    /// Start the load now: every offset counts from here.
+    Go,
+    /// Start nothing more, let what is in flight end within a bounded time, report, and finish.
+    Stop,
+}

@@ -1,0 +1,7 @@
+//! overdrive
+
+pub mod control;
+pub mod plan;
+pub mod snapshot;
+pub mod stats;
+pub mod units;

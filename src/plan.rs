@@ -1,0 +1,67 @@
+//! What one trial does, with nothing left to decide: every default is filled in, every name is resolved, and there is no
+//! secret in it (the URI travels beside it). Pure data, so that it can be printed, compared, and sent to a worker in
+//! another process or language as JSON.
+
+pub mod client;
+pub mod load;
+pub mod operation;
+pub mod overload;
+pub mod template;
+pub mod timeline;
+
+use serde::{Deserialize, Serialize};
+
+pub use client::OptionSetting;
+pub use load::{Arrivals, Load, Model, Stage};
+pub use operation::{Action, Operation};
+pub use overload::{FailCommand, Fault, Members, Overload};
+pub use template::Template;
+
+/// One trial, resolved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The profile's name: a shipped profile's, or the file's stem.
+    pub profile: String,
+    /// The profile's own words about itself; may be empty.
+    pub description: String,
+    /// Fixes every key, document, operation and arrival.
+    pub seed: u64,
+    /// The collection that is loaded and then worked on.
+    pub data: Data,
+    /// How much is asked for, and when.
+    pub load: Load,
+    /// The connection-string options that differ from the URI's own, in the order they were given.
+    pub client: Vec<OptionSetting>,
+    /// The mix; never empty, and some weight is above 0.
+    pub operations: Vec<Operation>,
+    /// What happens to the servers meanwhile.
+    pub overloads: Vec<Overload>,
+    /// How attempts are told apart.
+    pub attempts: Attempts,
+}
+
+/// How attempts are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attempts {
+    /// By pool and command events: every attempt, its reason and its command.
+    #[default]
+    Full,
+    /// By pool events alone: cheaper; reasons of failed attempts and the commands of a cursor or transaction stay unknown.
+    Light,
+}
+
+/// The namespace a trial works in, and what it holds before the load starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// Database name.
+    pub database: String,
+    /// Collection name.
+    pub collection: String,
+    /// How many documents are there when the load starts; their keys are `0..documents`.
+    pub documents: u64,
+    /// The document with key k: `^Key` generators in it yield k.
+    pub document: Template,
+    /// Indexes beside the one on `_id`: each a document of field → direction.
+    pub indexes: Vec<Template>,
+}

@@ -1,0 +1,72 @@
+//! What is done to the servers, and when.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Offset, Span};
+
+/// One entry of the overload timeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overload {
+    /// Its name in files and on screen; unique in the plan.
+    pub name: String,
+    /// When it starts, from the start of the measured time; a negative one falls in the warm-up.
+    pub at: Offset,
+    /// How long it lasts; above zero.
+    #[serde(rename = "for")]
+    pub length: Span,
+    /// Whom it hits.
+    pub members: Members,
+    /// What it does.
+    pub fault: Fault,
+}
+
+/// Members of the replica set, as they stand when the overload starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Members {
+    /// Every member.
+    All,
+    /// The primary at that time.
+    Primary,
+    /// Every secondary at that time.
+    Secondaries,
+    /// By position in the sorted list of members, from 0.
+    Numbers(Vec<usize>),
+}
+
+/// The ways to push a server past its limit. The names are those of profiles and of `--allow-faults`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The server's own failpoint: rejects a share of the commands, whatever the load.
+    FailCommand(FailCommand),
+}
+
+impl Fault {
+    /// The kind as profiles and `--allow-faults` spell it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::FailCommand(_) => "fail_command",
+        }
+    }
+
+    /// Whether what it rejects depends on how much load there is.
+    pub const fn depends_on_load(&self) -> bool {
+        match self {
+            Self::FailCommand(_) => false,
+        }
+    }
+}
+
+/// Rejection by the server's `failCommand` failpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailCommand {
+    /// Command names; never empty.
+    pub commands: Vec<String>,
+    /// The chance that a matching command is rejected, above 0 and at most 1.
+    pub probability: f64,
+    /// The error code of the rejection.
+    pub code: i32,
+    /// Its labels; may be empty.
+    pub labels: Vec<String>,
+}

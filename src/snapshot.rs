@@ -1,0 +1,175 @@
+//! What everyone who shows or stores something gets from the engine: data only, no way back.
+//!
+//! A snapshot is the delta of one interval. Intervals never cross a segment's boundary, follow each other without gaps,
+//! and add up to the trial.
+
+use std::collections::BTreeMap;
+
+use crate::stats::{Latencies, OpStats};
+
+/// Everything the engine says, in this order: Hello, any number of Preparing, Ready, then snapshots from Go on, Done.
+/// Any of them may be followed by the end of the channel, when the engine's future returns its error.
+#[derive(Clone, Debug)]
+pub enum Report {
+    /// Who will do the work.
+    Hello(Driver),
+    /// The data load goes on.
+    Preparing(Preparing),
+    /// Connected, primary known, data there: waiting for Go.
+    Ready,
+    /// One interval.
+    Snapshot(Box<Snapshot>),
+    /// Nothing follows.
+    Done(Totals),
+}
+
+/// The driver that makes the attempts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Driver {
+    /// `rust`.
+    pub name: String,
+    /// Its version, like `3.9.1`.
+    pub version: String,
+}
+
+/// How far the data load is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preparing {
+    /// Documents stored so far.
+    pub stored: u64,
+    /// Documents wanted.
+    pub wanted: u64,
+}
+
+/// One interval. All offsets are nanoseconds since Go.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// 0, 1, 2 … without gaps.
+    pub sequence: u64,
+    /// Where the interval starts: the end of the one before it.
+    pub start_ns: u64,
+    /// Where it ends.
+    pub end_ns: u64,
+    /// The segment (an index into the plan's segments) the interval itself lies in.
+    pub segment: usize,
+    /// What ended, started or was due in the interval, by (segment of the operation's intended start, operation).
+    /// Operation numbers are positions in the plan. Pairs where nothing happened are left out.
+    pub cells: BTreeMap<(usize, usize), OpStats>,
+    /// Operations without an outcome at the interval's end, by operation; as long as the plan's operations.
+    pub open: Vec<u64>,
+    /// What the client saw of each server, in the order they were first seen; servers are never forgotten.
+    pub servers: Vec<ServerStats>,
+    /// Errors, by class.
+    pub errors: Vec<ErrorCount>,
+    /// Commands outside any operation, by name.
+    pub orphans: BTreeMap<String, u64>,
+    /// How the load generator itself fares.
+    pub generator: Generator,
+}
+
+/// What the client saw of one server in an interval.
+#[derive(Clone, Debug, Default)]
+pub struct ServerStats {
+    /// host:port.
+    pub address: String,
+    /// Attempts that ended.
+    pub attempts: u64,
+    /// Of them: rejected.
+    pub rejected: u64,
+    /// Of them: came from a rejection elsewhere.
+    pub retargeted: u64,
+    /// Waits for a connection.
+    pub checkout: Latencies,
+    /// Pool events.
+    pub pool: PoolCounts,
+    /// Connections open at the interval's end.
+    pub connections_open: u64,
+}
+
+/// What happened to a connection pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolCounts {
+    /// Connections created.
+    pub created: u64,
+    /// Closed because the pool had been cleared since they were made.
+    pub closed_stale: u64,
+    /// Closed after lying idle too long.
+    pub closed_idle: u64,
+    /// Closed after an error.
+    pub closed_error: u64,
+    /// Closed because an operation was given up while its command was on the wire.
+    pub closed_dropped: u64,
+    /// Closed with the pool.
+    pub closed_pool_closed: u64,
+    /// Times the pool was cleared.
+    pub clears: u64,
+}
+
+/// What went wrong, without the particulars: memory does not grow with error texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ErrorClass {
+    /// The driver's kind of error in snake case (`command`, `io`, `server_selection` …).
+    pub kind: String,
+    /// The server's code, where it gave one.
+    pub code: Option<i32>,
+    /// The server's name for the code; may be empty.
+    pub code_name: String,
+    /// Sorted.
+    pub labels: Vec<String>,
+}
+
+/// Whether an error ended an attempt or an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ErrorLevel {
+    /// One try failed; the driver may have tried again.
+    Attempt,
+    /// The application saw it.
+    Operation,
+}
+
+/// Errors of one class in an interval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorCount {
+    /// The segment of the operation's intended start.
+    pub segment: usize,
+    /// The operation's position in the plan.
+    pub operation: usize,
+    /// What it ended.
+    pub level: ErrorLevel,
+    /// Its class.
+    pub class: ErrorClass,
+    /// How many.
+    pub count: u64,
+    /// When the first of them happened, since Go.
+    pub first_ns: u64,
+    /// When the last of them happened, since Go.
+    pub last_ns: u64,
+    /// The message of one of them, cut to 200 characters, never with credentials.
+    pub example: String,
+}
+
+/// How the load generator itself fares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Generator {
+    /// CPU time of this process in the interval.
+    pub cpu_ns: u64,
+    /// Its resident memory at the interval's end.
+    pub rss_bytes: u64,
+    /// How long the oldest operation that is due has been waiting for a worker, at the interval's end.
+    pub behind_ns: u64,
+    /// Tasks that can carry an operation.
+    pub workers: u64,
+    /// Operations given to the driver and not ended.
+    pub in_flight: u64,
+}
+
+/// What the whole trial must add up to: the engine counts these on their own, beside the snapshots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Operations that got an outcome, by operation.
+    pub ended: Vec<u64>,
+    /// Attempts that ended.
+    pub attempts: u64,
+    /// Whether a stop was asked for before the measured time was over.
+    pub cut: bool,
+}
