@@ -49,7 +49,7 @@ pub enum Action {
     BulkWrite(BulkWrite),
     /// Several of the others in one transaction.
     Transaction(Transaction),
-    /// A new collection beside the data's, named `<collection>_<suffix>`.
+    /// A new collection beside the data's, named `<collection>.overdrive.<suffix>`.
     CreateCollection(CollectionSuffix),
     /// Such a collection removed.
     Drop(CollectionSuffix),
@@ -66,8 +66,8 @@ pub struct Find {
     pub projection: Option<Template>,
     /// In which order.
     pub sort: Option<Template>,
-    /// How many at most.
-    pub limit: Option<u32>,
+    /// How many at most: renders to an integer above 0.
+    pub limit: Option<Template>,
     /// How many in each reply.
     pub batch_size: Option<u32>,
 }
@@ -156,7 +156,7 @@ pub struct Transaction {
 /// Which of the collections beside the data's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollectionSuffix {
-    /// Renders to a string or an integer: the part after `<collection>_`.
+    /// Renders to a string or an integer: the part after `<collection>.overdrive.`.
     pub suffix: Template,
 }
 
@@ -205,5 +205,45 @@ impl Action {
                 | Self::BulkWrite(_)
                 | Self::Transaction(_)
         )
+    }
+}
+
+impl Action {
+    /// The templates that one execution renders once each, in that order. Inserts, bulk writes and transactions, which
+    /// render others or more often, have none here.
+    pub fn templates(&self) -> Vec<&Template> {
+        match self {
+            Self::FindOne(f) | Self::Find(f) => {
+                std::iter::once(&f.filter).chain(&f.projection).chain(&f.sort).chain(&f.limit).collect()
+            }
+            Self::Aggregate(a) => a.pipeline.iter().collect(),
+            Self::Count(f) | Self::DeleteOne(f) | Self::DeleteMany(f) => vec![&f.filter],
+            Self::Distinct(d) => vec![&d.filter],
+            Self::UpdateOne(u) | Self::UpdateMany(u) | Self::FindOneAndUpdate(u) => {
+                vec![&u.filter, &u.update]
+            }
+            Self::ReplaceOne(r) => vec![&r.filter, &r.replacement],
+            Self::CreateCollection(c) | Self::Drop(c) => vec![&c.suffix],
+            Self::RunCommand(c) => vec![&c.command],
+            Self::InsertOne(_) | Self::InsertMany(_) | Self::BulkWrite(_) | Self::Transaction(_) => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// Whether it changes documents of the data's collection, or may: a command is taken at its word only by its name.
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::FindOne(_) | Self::Find(_) | Self::Aggregate(_) | Self::Count(_) | Self::Distinct(_) => {
+                false
+            }
+            Self::Transaction(t) => t.statements.iter().any(Self::writes),
+            Self::RunCommand(c) => {
+                let name =
+                    c.command.as_document().and_then(|fields| fields.first()).map(|(name, _)| name.as_str());
+                !matches!(name, Some("ping" | "hello" | "find" | "count" | "distinct"))
+            }
+            _ => true,
+        }
     }
 }

@@ -1,0 +1,141 @@
+//! Templates → BSON. A template is compiled once and rendered for every operation; what comes out is a pure function of
+//! the template and a [`Draw`], so that the same seed gives the same n-th operation, and the same document k, on any
+//! machine and in any language. Only `^Now` looks at the clock.
+//!
+//! # What draws when
+//!
+//! Everything is rendered in the order of keys and elements, from one random stream ([`Random`]):
+//!
+//! | generator | draws |
+//! |-----------|-------|
+//! | `^Key` | what its distribution takes ([`keys::Keys::pick`]); none when the draw fixes the key |
+//! | `^Int` | one, [`Random::between`] |
+//! | `^Double` | one, `min + unit_f64 × (max − min)`, in this order of operations |
+//! | `^String` | its length; then one per character, `below(characters of the alphabet)` |
+//! | `^Bytes` | its length; then one per 8 bytes begun, lowest byte first, the last one cut |
+//! | `^Array` | its length; then each element's own draws |
+//! | `^Choose` | one, `below(sum of the weights)` or `below(choices)` without weights; then the chosen one's own |
+//! | `^ObjectId` | two: 8 bytes of the first and 4 of the second, lowest byte first |
+//! | `^Join` | each part's own |
+//! | `^Inc`, `^Now` | none |
+//!
+//! A length takes one draw, `min + below(max − min + 1)`, and none when min = max.
+
+mod generators;
+pub mod keys;
+pub mod random;
+#[cfg(test)]
+mod tests;
+mod zipfian;
+
+use bson::{Bson, Document};
+
+pub use random::{Random, Stream};
+
+use crate::plan::Template;
+use generators::Node;
+use keys::Keys;
+
+/// A template made ready: what never varies is BSON already, and what a distribution needs is worked out.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    root: Node,
+    incs: u64,
+}
+
+impl Compiled {
+    /// Makes a template ready for a collection that was loaded with `documents` documents.
+    pub fn new(template: &Template, documents: u64) -> Self {
+        Self { root: Node::new(template, documents), incs: template.incs() }
+    }
+
+    /// A value.
+    pub fn render(&self, draw: &mut Draw) -> Bson {
+        if let Some(key) = draw.key {
+            // The document with key k has the same numbers however it comes to be.
+            draw.inc = key.wrapping_mul(self.incs);
+        }
+        self.root.render(draw)
+    }
+
+    /// A document. A template that renders something else (readers refuse it where a document is needed) becomes a
+    /// document with that value under the empty key, which as a filter matches nothing.
+    pub fn document(&self, draw: &mut Draw) -> Document {
+        match self.render(draw) {
+            Bson::Document(document) => document,
+            other => Document::from_iter([(String::new(), other)]),
+        }
+    }
+}
+
+/// Where the values of one operation, or of one loaded document, come from. An operation that renders several templates
+/// renders them in their order in the plan with one draw.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    /// The random stream.
+    pub random: Random,
+    /// How many times the same operation came before in the run: the place of `^Key = "sequential"`.
+    pub occurrence: u64,
+    /// The next key that no document had yet: what `^Key = "next"` takes, and one above what `latest` looks back from.
+    pub next_key: u64,
+    /// When given, what every `^Key` yields, whatever its distribution: this is the document with that key. Its `^Inc`s
+    /// are then counted by the key, too.
+    pub key: Option<u64>,
+    /// How many steps the next `^Inc` is from its start.
+    inc: u64,
+}
+
+impl Draw {
+    /// For the n-th operation of a run (from 0), which works on `documents` loaded documents. `occurrence` is how many
+    /// executions of this entry of the mix came before, `new_keys_before` how many new keys all operations before it
+    /// took, and `incs_per_execution` the number of `^Inc` in all the renderings of an execution: number k of execution
+    /// n yields start + step × (n × incs + k).
+    pub const fn operation(
+        seed: u64,
+        n: u64,
+        documents: u64,
+        occurrence: u64,
+        new_keys_before: u64,
+        incs_per_execution: u64,
+    ) -> Self {
+        Self {
+            random: Random::for_operation(seed, n),
+            occurrence,
+            next_key: documents.wrapping_add(new_keys_before),
+            key: None,
+            inc: occurrence.wrapping_mul(incs_per_execution),
+        }
+    }
+
+    /// For the document with a key, out of the `documents` that are loaded before the run.
+    pub const fn loading(seed: u64, key: u64, documents: u64) -> Self {
+        let random = Random::stream(seed, Stream::Document, key);
+        Self { random, occurrence: key, next_key: documents, key: Some(key), inc: 0 }
+    }
+
+    /// Takes a new key and fixes it: what is rendered next is the document with that key.
+    pub const fn take_new_key(&mut self) -> u64 {
+        let key = self.next_key;
+        self.next_key = key.wrapping_add(1);
+        self.key = Some(key);
+        key
+    }
+
+    fn pick(&mut self, keys: &Keys) -> u64 {
+        if let Some(key) = self.key {
+            return key;
+        }
+        let key = keys.pick(&mut self.random, self.occurrence, self.next_key);
+        if keys.are_new() {
+            self.next_key = key.wrapping_add(1);
+        }
+        key
+    }
+
+    /// start + step × (how many there were before).
+    const fn increment(&mut self, start: i64, step: i64) -> i64 {
+        let value = start.wrapping_add(step.wrapping_mul(self.inc.cast_signed()));
+        self.inc = self.inc.wrapping_add(1);
+        value
+    }
+}
