@@ -1,0 +1,189 @@
+//! Which options a run has in the end: `--vary` before `--set` before the profile before the connection
+//! string before overdrive's own before the driver's defaults, and for each who decided.
+
+use serde::Serialize;
+
+use super::conflicts::{self, Given, source_name};
+use super::options::{self, OPTIONS, OptionSpec};
+use super::uri::{Uri, UriError, UriOption};
+use super::version::Version;
+use crate::plan::client::{OptionSetting, OptionSource};
+
+/// The name by which servers know the measured connections, unless somebody gives another.
+pub const APP_NAME: &str = "overdrive";
+
+/// A connection string with every setting in it, and where each option came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// What the driver gets.
+    pub uri: Uri,
+    /// Every option that is set, in the connection string's order, then the driver's defaults.
+    pub options: Vec<ResolvedOption>,
+    /// What was done differently than asked, and why.
+    pub notices: Vec<String>,
+}
+
+/// An option's value in a run, and who decided it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ResolvedOption {
+    /// In the driver's spelling.
+    pub name: &'static str,
+    /// As it may be shown: `***` for a secret.
+    pub value: String,
+    /// Who decided it.
+    pub from: OptionSource,
+}
+
+/// An option with all its values (several only for tags; none: removed), and who decided it.
+struct Choice {
+    spec: &'static OptionSpec,
+    values: Vec<String>,
+    from: OptionSource,
+}
+
+/// Puts settings into a connection string, for a driver of this version (`unknown` counts as a new one).
+pub fn resolve_options(
+    uri: &Uri,
+    settings: &[OptionSetting],
+    driver_version: &str,
+) -> Result<Resolved, UriError> {
+    let driver = Version::parse(driver_version);
+    let mut choices = from_uri(uri);
+    let mistakes: Vec<_> = settings.iter().filter_map(mistake).collect();
+    if !mistakes.is_empty() {
+        return Err(UriError::new(mistakes));
+    }
+    for setting in settings {
+        apply(setting, &mut choices);
+    }
+    own_app_name(&mut choices);
+    choices.retain(|choice| !choice.values.is_empty());
+    let notices = leave_out_unknown(&mut choices, driver, driver_version);
+
+    let given: Vec<_> = choices.iter().flat_map(Choice::given).collect();
+    let mut mistakes = conflicts::find(uri.shape(), &given);
+    mistakes.extend(given.iter().filter_map(|given| {
+        let reason = options::driver_limit(given.name, given.value, driver)?;
+        let (name, value, from) = (given.name, given.value, source_name(given.from));
+        Some(format!("`{name}={value}` (from {from}): {reason}"))
+    }));
+    if !mistakes.is_empty() {
+        return Err(UriError::new(mistakes));
+    }
+
+    let set = choices.iter().flat_map(Choice::options).collect();
+    let uri = uri.with_options(set);
+    let mut options: Vec<_> = choices.iter().map(Choice::resolved).collect();
+    options.extend(
+        defaults(&uri, driver)
+            .filter(|default| !choices.iter().any(|choice| choice.spec.name == default.name)),
+    );
+    Ok(Resolved { uri, options, notices })
+}
+
+fn from_uri(uri: &Uri) -> Vec<Choice> {
+    let mut choices: Vec<Choice> = Vec::new();
+    for UriOption { spec, value } in uri.options() {
+        match choices.iter_mut().find(|c| c.spec.name == spec.name) {
+            Some(choice) => choice.values.push(value.clone()),
+            None => choices.push(Choice { spec, values: vec![value.clone()], from: OptionSource::Uri }),
+        }
+    }
+    choices
+}
+
+fn mistake(setting: &OptionSetting) -> Option<String> {
+    let message = match &setting.value {
+        Some(value) => options::check(&setting.name, value).err()?,
+        None if options::find(&setting.name).is_some() => return None,
+        None => options::unknown(&setting.name),
+    };
+    Some(format!("{}: {message}", source_name(setting.from)))
+}
+
+/// A stronger source replaces a weaker one; within one source the last word counts, but tags add up.
+fn apply(setting: &OptionSetting, choices: &mut Vec<Choice>) {
+    let Some(spec) = options::find(&setting.name) else {
+        return;
+    };
+    let values: Vec<_> = setting.value.iter().cloned().collect();
+    let from = setting.from;
+    match choices.iter_mut().find(|c| c.spec.name == spec.name) {
+        None => choices.push(Choice { spec, values, from }),
+        Some(choice) if choice.from == from && spec.repeats() && !values.is_empty() => {
+            choice.values.extend(values);
+        }
+        Some(choice) if from <= choice.from => *choice = Choice { spec, values, from },
+        Some(_) => {}
+    }
+}
+
+/// Only if nobody said anything about the name, not even that there should be none.
+fn own_app_name(choices: &mut Vec<Choice>) {
+    let own =
+        OptionSetting { name: "appName".into(), value: Some(APP_NAME.into()), from: OptionSource::Overdrive };
+    apply(&own, choices);
+}
+
+/// Older drivers take an option that they do not know for a mistake.
+fn leave_out_unknown(
+    choices: &mut Vec<Choice>,
+    driver: Option<Version>,
+    driver_version: &str,
+) -> Vec<String> {
+    let mut notices = Vec::new();
+    choices.retain(|choice| {
+        let known = choice.spec.known_to(driver);
+        if let (false, Some(since)) = (known, choice.spec.since) {
+            notices.push(format!(
+                "`{}` (from {}) is left out: driver {driver_version} does not know it, {since} is the first that does",
+                choice.spec.name,
+                source_name(choice.from),
+            ));
+        }
+        known
+    });
+    notices
+}
+
+fn defaults(uri: &Uri, driver: Option<Version>) -> impl Iterator<Item = ResolvedOption> + use<> {
+    // SRV turns encryption on.
+    let tls = if uri.is_srv() { "true" } else { "false" };
+    let implied = uri.options().iter().any(|o| o.spec.name.starts_with("tls"));
+    OPTIONS.iter().filter_map(move |spec| {
+        let value = match spec.name {
+            // Any other option of TLS turns it on, too.
+            "tls" if implied => "true",
+            "tls" => tls,
+            _ => spec.default?,
+        };
+        spec.known_to(driver).then(|| ResolvedOption {
+            name: spec.name,
+            value: value.to_owned(),
+            from: OptionSource::Default,
+        })
+    })
+}
+
+impl Choice {
+    fn given(&self) -> impl Iterator<Item = Given<'_>> {
+        self.values.iter().map(|value| Given { name: self.spec.name, value, from: self.from })
+    }
+
+    fn options(&self) -> impl Iterator<Item = UriOption> {
+        self.values.iter().map(|value| UriOption { spec: self.spec, value: value.clone() })
+    }
+
+    fn resolved(&self) -> ResolvedOption {
+        let shown: Vec<_> = self.values.iter().map(|v| self.spec.shown(v)).collect();
+        ResolvedOption {
+            name: self.spec.name,
+            // Tag sets are tried in turn; a semicolon keeps them apart in one column.
+            value: shown.join(";"),
+            from: self.from,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
