@@ -1,0 +1,145 @@
+//! From a TOML text to a [`Plan`](crate::plan::Plan), with every mistake shown where it was made.
+//!
+//! ```text
+//! name ──source──▶ text ──reader──▶ Profile ──resolve──▶ Plan ──describe──▶ what `check` prints
+//!                                      ▲ overrides: what the command line changes
+//! ```
+
+mod action;
+pub mod client;
+mod data;
+pub mod describe;
+pub mod diagnostic;
+pub mod estimate;
+mod fault;
+mod fields;
+pub mod load;
+mod mistakes;
+mod operations;
+mod overloads;
+pub mod overrides;
+mod reader;
+pub mod resolve;
+mod secrets;
+mod settable;
+pub mod shipped;
+pub mod source;
+mod value;
+
+use toml::de::DeTable;
+
+use crate::plan::{Data, Operation, OptionSetting, Overload};
+
+pub use client::CheckOption;
+pub use describe::describe;
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use load::WrittenLoad;
+pub use overrides::{OverrideErrors, Overrides};
+pub use resolve::resolve;
+pub use source::Source;
+
+use mistakes::Mistakes;
+use reader::Table;
+
+/// What was written in a profile, checked. Only the load keeps its gaps, since the command line may change its model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// The text it was read from, byte for byte.
+    pub text: String,
+    /// `description`; may be empty.
+    pub description: String,
+    /// `[data]`
+    pub data: Data,
+    /// `[load]`
+    pub load: WrittenLoad,
+    /// `[client]`
+    pub client: Vec<OptionSetting>,
+    /// `[op.*.*]`
+    pub operations: Vec<Operation>,
+    /// `[[overload]]`
+    pub overloads: Vec<Overload>,
+    /// What was probably not meant; never an error.
+    pub warnings: Diagnostics,
+}
+
+impl Profile {
+    /// Finds and reads a profile: a shipped one's name, or a path.
+    ///
+    /// # Errors
+    /// When there is no such text, or with every mistake in it.
+    pub fn open(wanted: &str, check_option: CheckOption<'_>) -> Result<Self, Diagnostics> {
+        Self::read(source::find(wanted)?, check_option)
+    }
+
+    /// Reads a profile's text.
+    ///
+    /// # Errors
+    /// Every mistake in it.
+    pub fn read(source: Source, check_option: CheckOption<'_>) -> Result<Self, Diagnostics> {
+        let (document, errors) = DeTable::parse_recoverable(&source.text);
+        if !errors.is_empty() {
+            // What could be rescued from broken TOML would only add mistakes that nobody made.
+            let list = errors.into_iter().map(syntax_error).collect();
+            let text = secrets::masked(source.text, &[]);
+            return Err(Diagnostics { source: source.shown, text, list });
+        }
+        let mistakes = Mistakes::default();
+        let profile = read_document(&mistakes, document.get_ref(), &source, check_option);
+        drop(document);
+        let warnings = mistakes.into_diagnostics(source.shown, source.text);
+        match profile {
+            Some(profile) if !warnings.has_errors() => Ok(Self { warnings, ..profile }),
+            _ => Err(warnings),
+        }
+    }
+}
+
+fn read_document(
+    mistakes: &Mistakes,
+    document: &DeTable<'_>,
+    source: &Source,
+    check: CheckOption<'_>,
+) -> Option<Profile> {
+    let mut root = Table::root(mistakes, document);
+    let description = root.text("description").map(|text| text.into_inner()).unwrap_or_default();
+    let data = data::read(&mut root);
+    let load = load::read(&mut root);
+    let client = client::read(&mut root, check);
+    let operations = operations::read(&mut root);
+    let overloads = overloads::read(&mut root, &operations);
+    refuse_uri(&mut root);
+    root.finish();
+    Some(Profile {
+        name: source.name.clone(),
+        text: source.text.clone(),
+        description,
+        data: data?,
+        load,
+        client,
+        operations,
+        overloads,
+        warnings: Diagnostics::default(),
+    })
+}
+
+/// The key that people try first, and the one that must not be: profiles are copied beside the results.
+fn refuse_uri(root: &mut Table<'_>) {
+    if let Some(place) = root.key_span("uri") {
+        root.take("uri");
+        let help = "give it with --uri, --uri-file or $OVERDRIVE_URI";
+        root.mistakes().add(Diagnostic::error(place, "a profile holds no connection string").help(help));
+    }
+}
+
+fn syntax_error(error: toml::de::Error) -> Diagnostic {
+    let message = format!("not valid TOML: {}", error.message().trim_end());
+    match error.span() {
+        Some(span) => Diagnostic::error(span, message),
+        None => Diagnostic::general(message),
+    }
+}
+
+#[cfg(test)]
+mod tests;

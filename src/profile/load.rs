@@ -1,0 +1,162 @@
+//! `[load]` as it was written. What was left out stays `None` until the plan is made, because the command line may
+//! still change the model.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::plan::{Arrivals, Stage};
+use crate::units::{Rate, Span};
+
+use super::diagnostic::Diagnostic;
+use super::mistakes::Mistakes;
+use super::reader::{Table, Value};
+
+/// Who decides when an operation starts, by name alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ModelName {
+    /// The arrival process.
+    #[default]
+    Open,
+    /// The workers.
+    Closed,
+}
+
+/// What was written in `[load]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WrittenLoad {
+    /// `model`
+    pub model: Option<ModelName>,
+    /// `rate`
+    pub rate: Option<Rate>,
+    /// `workers`
+    pub workers: Option<u32>,
+    /// `max_in_flight`
+    pub max_in_flight: Option<u32>,
+    /// `warmup`
+    pub warmup: Option<Span>,
+    /// `duration`
+    pub duration: Option<Span>,
+    /// `cooldown`
+    pub cooldown: Option<Span>,
+    /// `stages`; empty when there are none.
+    pub stages: Vec<Stage>,
+    /// `arrivals`
+    pub arrivals: Option<Arrivals>,
+}
+
+/// The words for the models.
+pub const MODELS: [(&str, ModelName); 2] = [("open", ModelName::Open), ("closed", ModelName::Closed)];
+/// The words for the kinds of arrival.
+pub const ARRIVALS: [(&str, Arrivals); 2] = [("poisson", Arrivals::Poisson), ("even", Arrivals::Even)];
+/// The most workers of the closed model.
+pub const MOST_WORKERS: u32 = 100_000;
+/// The most operations under way in the open model.
+pub const MOST_IN_FLIGHT: u32 = 1_000_000;
+
+impl WrittenLoad {
+    /// The length of all stages together.
+    pub fn staged(&self) -> Option<Span> {
+        let total = self.stages.iter().map(|stage| stage.length.duration());
+        (!self.stages.is_empty()).then(|| total.fold(Duration::ZERO, Duration::saturating_add).into())
+    }
+}
+
+/// Reads `[load]`; without one, everything has its default.
+pub fn read(root: &mut Table<'_>) -> WrittenLoad {
+    let Some(mut table) = root.table("load") else { return WrittenLoad::default() };
+    let stages = read_stages(&mut table);
+    let load = WrittenLoad {
+        model: table.word("model", &MODELS),
+        rate: table.quantity("rate").map(|rate| rate.into_inner()),
+        workers: table.integer("workers", 1, MOST_WORKERS),
+        max_in_flight: table.integer("max_in_flight", 1, MOST_IN_FLIGHT),
+        warmup: table.quantity("warmup").map(|span| span.into_inner()),
+        duration: above_zero(&mut table, "duration"),
+        cooldown: table.quantity("cooldown").map(|span| span.into_inner()),
+        stages: stages.unwrap_or_default(),
+        arrivals: table.word("arrivals", &ARRIVALS),
+    };
+    check_model(&table, &load);
+    check_stages(&table, &load);
+    table.finish();
+    load
+}
+
+/// A length of time that must not be 0.
+pub fn above_zero(table: &mut Table<'_>, key: &'static str) -> Option<Span> {
+    let span = table.quantity::<Span>(key)?;
+    if *span.get_ref() == Span::ZERO {
+        table.wrong(span.span(), format!("`{}` must be longer than 0", table.path_of(key)));
+        return None;
+    }
+    Some(span.into_inner())
+}
+
+/// All stages; `None` when there are none, or mistakes in them.
+fn read_stages(table: &mut Table<'_>) -> Option<Vec<Stage>> {
+    let (mistakes, path, place) = (table.mistakes(), table.path_of("stages"), table.key_span("stages"));
+    let items: Vec<&Value<'_>> = table.array("stages")?.collect();
+    if let (true, Some(place)) = (items.is_empty(), place) {
+        mistakes.add(Diagnostic::error(place, "`load.stages` must not be empty"));
+    }
+    // Every stage is read before giving up, so that all mistakes are reported.
+    let stages: Vec<_> = items.into_iter().map(|item| read_stage(mistakes, item, &path)).collect();
+    stages.into_iter().collect()
+}
+
+fn read_stage(mistakes: &Mistakes, item: &Value<'_>, path: &str) -> Option<Stage> {
+    let mut table = Table::of(mistakes, item, path.to_owned())?;
+    let length = above_zero(&mut table, "for");
+    if table.key_span("for").is_none() {
+        table.missing("for");
+    }
+    let mut rate = |key| table.quantity::<Rate>(key).map(|rate| rate.into_inner());
+    let (steady, from, to) = (rate("rate"), rate("from"), rate("to"));
+    let has = |key| table.key_span(key).is_some();
+    let rates = match (has("rate"), has("from"), has("to")) {
+        (true, false, false) => steady.zip(steady),
+        (false, true, true) => from.zip(to),
+        _ => {
+            let message = "a stage has either `rate`, or both `from` and `to`";
+            table.wrong(table.span.clone(), message);
+            None
+        }
+    };
+    table.finish();
+    let (from, to) = rates?;
+    Some(Stage { length: length?, from, to })
+}
+
+/// Keys that say nothing in the model at hand are mistakes: something was expected of them.
+fn check_model(table: &Table<'_>, load: &WrittenLoad) {
+    let (foreign, model, other): (&[&str], _, _) = match load.model.unwrap_or_default() {
+        ModelName::Open => (&["workers"], "open", "closed"),
+        ModelName::Closed => (&["rate", "stages", "max_in_flight", "arrivals"], "closed", "open"),
+    };
+    let written = |key: &&&str| table.key_span(key).is_some();
+    for key in foreign.iter().filter(written) {
+        let message = format!("`load.{key}` belongs to the {other} model, and this load is {model}");
+        let help = format!("leave it out, or write model = \"{other}\"");
+        let place: Range<usize> = table.key_span(key).unwrap_or_default();
+        table.mistakes().add(Diagnostic::error(place, message).help(help));
+    }
+    if load.model == Some(ModelName::Closed) && table.key_span("workers").is_none() {
+        table.wrong(table.span.clone(), "a closed load lacks `workers`");
+    }
+}
+
+fn check_stages(table: &Table<'_>, load: &WrittenLoad) {
+    let (Some(staged), Some(place)) = (load.staged(), table.key_span("stages")) else { return };
+    let is_open = load.model.unwrap_or_default() == ModelName::Open;
+    if let (true, Some(rate)) = (is_open, table.key_span("rate")) {
+        let message = "`load.rate` and `load.stages` both say how much load there is";
+        table.mistakes().add(Diagnostic::error(rate, message).help("leave one of them out"));
+    }
+    if let Some(duration) = load.duration.filter(|duration| *duration != staged) {
+        let message = format!("the stages last {staged} together, but `load.duration` is {duration}");
+        table.mistakes().add(Diagnostic::error(place.clone(), message).help("leave the duration out"));
+    }
+    if staged.to_string().parse::<Span>().is_err() {
+        table.wrong(place, "the stages last longer than a year together");
+    }
+}

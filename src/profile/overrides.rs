@@ -1,0 +1,162 @@
+//! What the command line changes in a profile.
+
+use crate::plan::Attempts;
+use crate::plan::client::OptionSource;
+use crate::units::{Rate, Span};
+
+use super::Profile;
+use super::client::{CheckOption, put, setting};
+use super::diagnostic::nearest;
+use super::load::{ModelName, WrittenLoad};
+use super::settable;
+
+/// Every run has the same keys, documents and arrivals unless it is told otherwise, so that two can be compared.
+const SEED: u64 = 42;
+
+/// What the command line changes. Of two that change the same, the later in this list wins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// `--rate`: also makes the load open, and takes the place of stages.
+    pub rate: Option<Rate>,
+    /// `--workers`: also makes the load closed.
+    pub workers: Option<u32>,
+    /// `--duration`: cuts or extends the last of the stages.
+    pub duration: Option<Span>,
+    /// `--warmup`
+    pub warmup: Option<Span>,
+    /// `--seed`
+    pub seed: Option<u64>,
+    /// `--attempts`
+    pub attempts: Option<Attempts>,
+    /// `--set KEY=VALUE`, in order.
+    pub sets: Vec<(String, String)>,
+    /// The values of this variant from `--vary KEY=A,B,…`, in order.
+    pub varies: Vec<(String, String)>,
+}
+
+/// Why the command line's changes cannot be made: one message each.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct OverrideErrors(pub Vec<String>);
+
+/// A profile while the command line changes it.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub profile: Profile,
+    pub seed: u64,
+    pub attempts: Attempts,
+}
+
+impl Draft {
+    /// All changes made, or all that is wrong with them.
+    pub fn new(
+        profile: &Profile,
+        changes: &Overrides,
+        check: CheckOption<'_>,
+    ) -> Result<Self, OverrideErrors> {
+        let mut draft = Self {
+            profile: profile.clone(),
+            seed: changes.seed.unwrap_or(SEED),
+            attempts: changes.attempts.unwrap_or_default(),
+        };
+        let mut errors: Vec<String> = draft.apply_flags(changes).err().into_iter().collect();
+        let sets = changes.sets.iter().map(|set| (OptionSource::Set, "--set", set));
+        let varies = changes.varies.iter().map(|vary| (OptionSource::Vary, "--vary", vary));
+        for (from, flag, (key, value)) in sets.chain(varies) {
+            // The value may be a secret; where it cannot be, the message repeats it.
+            if let Err(message) = draft.set(key, value, from, check) {
+                errors.push(format!("{flag} {key}: {message}"));
+            }
+        }
+        if errors.is_empty() { Ok(draft) } else { Err(OverrideErrors(errors)) }
+    }
+
+    fn apply_flags(&mut self, changes: &Overrides) -> Result<(), String> {
+        let load = &mut self.profile.load;
+        if changes.rate.is_some() && changes.workers.is_some() {
+            return Err(
+                "--rate belongs to the open model and --workers to the closed one: give one".to_owned()
+            );
+        }
+        if let Some(rate) = changes.rate {
+            load.make_open(rate);
+        }
+        if let Some(workers) = changes.workers {
+            load.make_closed(workers)?;
+        }
+        if let Some(duration) = changes.duration {
+            load.set_duration(duration)?;
+        }
+        load.warmup = changes.warmup.or(load.warmup);
+        Ok(())
+    }
+
+    /// One `KEY=VALUE`: a key of the profile, or else a connection-string option.
+    fn set(
+        &mut self,
+        key: &str,
+        value: &str,
+        from: OptionSource,
+        check: CheckOption<'_>,
+    ) -> Result<(), String> {
+        if let Some(result) = settable::set(self, key, value) {
+            return result;
+        }
+        let option = key.strip_prefix("client.").unwrap_or(key);
+        if option.contains('.') {
+            return Err(unknown_key(key, &settable::keys(self)));
+        }
+        match setting(option, value, from, check) {
+            Ok(setting) => {
+                put(&mut self.profile.client, setting);
+                Ok(())
+            }
+            // A mistyped `rate` is no option, but it is not meant to be one.
+            Err(message) => match nearest(key, settable::SHORT) {
+                Some(name) if option == key => Err(format!("{message}; or did you mean `{name}`?")),
+                _ => Err(message),
+            },
+        }
+    }
+}
+
+fn unknown_key(key: &str, known: &[String]) -> String {
+    match nearest(key, known.iter().map(String::as_str)) {
+        Some(name) => format!("there is no such key; did you mean `{name}`?"),
+        None => format!("there is no such key; there are {}", known.join(", ")),
+    }
+}
+
+impl WrittenLoad {
+    /// A steady rate for as long as the load lasts.
+    pub fn make_open(&mut self, rate: Rate) {
+        self.duration = self.duration.or(self.staged());
+        self.stages.clear();
+        (self.model, self.rate) = (Some(ModelName::Open), Some(rate));
+    }
+
+    /// So many workers for as long as the load lasts.
+    ///
+    /// # Errors
+    /// When the number is out of bounds.
+    pub fn make_closed(&mut self, workers: u32) -> Result<(), String> {
+        if !(1..=super::load::MOST_WORKERS).contains(&workers) {
+            return Err(format!("workers must be from 1 to {}", super::load::MOST_WORKERS));
+        }
+        self.duration = self.duration.or(self.staged());
+        (self.model, self.workers) = (Some(ModelName::Closed), Some(workers));
+        Ok(())
+    }
+
+    /// Another length of the measured time.
+    ///
+    /// # Errors
+    /// When it is 0.
+    pub fn set_duration(&mut self, duration: Span) -> Result<(), String> {
+        if duration == Span::ZERO {
+            return Err("the duration must be longer than 0".to_owned());
+        }
+        self.duration = Some(duration);
+        Ok(())
+    }
+}

@@ -1,0 +1,280 @@
+//! Profile and command line become a plan, in which nothing is left to decide.
+
+use std::time::Duration;
+
+use crate::plan::{Load, Model, Plan, Stage};
+use crate::units::{Rate, Span};
+
+use super::Profile;
+use super::client::CheckOption;
+use super::load::{ModelName, WrittenLoad};
+use super::overrides::{Draft, OverrideErrors, Overrides};
+
+/// Operations per second when nobody says.
+const RATE: f64 = 1000.0;
+const MAX_IN_FLIGHT: u32 = 10_000;
+const WARMUP: Span = Span::seconds(5);
+const DURATION: Span = Span::seconds(30);
+const COOLDOWN: Span = Span::seconds(30);
+
+/// The plan of one trial.
+///
+/// # Errors
+/// When the command line asks for something that cannot be; the profile itself was checked when it was read.
+pub fn resolve(
+    profile: &Profile,
+    overrides: &Overrides,
+    check_option: CheckOption<'_>,
+) -> Result<Plan, OverrideErrors> {
+    let Draft { profile, seed, attempts } = Draft::new(profile, overrides, check_option)?;
+    if profile.operations.iter().all(|operation| operation.weight == 0) {
+        let message = "every operation has weight 0 then, so there is nothing to do";
+        return Err(OverrideErrors(vec![message.to_owned()]));
+    }
+    Ok(Plan {
+        profile: profile.name,
+        description: profile.description,
+        seed,
+        data: profile.data,
+        load: load(profile.load)?,
+        client: profile.client,
+        operations: profile.operations,
+        overloads: profile.overloads,
+        attempts,
+    })
+}
+
+fn load(written: WrittenLoad) -> Result<Load, OverrideErrors> {
+    let wrong = |message: String| OverrideErrors(vec![message]);
+    let duration = written.duration.or(written.staged()).unwrap_or(DURATION);
+    let model = match (written.model.unwrap_or_default(), written.workers) {
+        (ModelName::Closed, Some(workers)) => Model::Closed { workers },
+        (ModelName::Closed, None) => return Err(wrong("a closed load needs `load.workers`".to_owned())),
+        (ModelName::Open, _) => {
+            let rate = match written.rate {
+                Some(rate) => rate,
+                None => Rate::per_second(RATE).map_err(|error| wrong(error.to_string()))?,
+            };
+            let steady = vec![Stage { length: duration, from: rate, to: rate }];
+            let stages = if written.stages.is_empty() { steady } else { fit(&written.stages, duration) };
+            Model::Open {
+                stages,
+                arrivals: written.arrivals.unwrap_or_default(),
+                max_in_flight: written.max_in_flight.unwrap_or(MAX_IN_FLIGHT),
+            }
+        }
+    };
+    Ok(Load {
+        model,
+        warmup: written.warmup.unwrap_or(WARMUP),
+        duration,
+        cooldown: written.cooldown.unwrap_or(COOLDOWN),
+    })
+}
+
+/// Stages for another total: those that begin later are left out, the last one is cut where it stands then, or the rate
+/// it ends with goes on. The slope of a ramp never changes.
+fn fit(stages: &[Stage], total: Span) -> Vec<Stage> {
+    let mut left = total.duration();
+    let mut fitted = Vec::new();
+    for stage in stages {
+        let length = stage.length.duration();
+        if left < length {
+            if left > Duration::ZERO {
+                fitted.push(cut(*stage, left));
+            }
+            return fitted;
+        }
+        left -= length;
+        fitted.push(*stage);
+    }
+    match fitted.last_mut() {
+        Some(last) if left > Duration::ZERO && last.from == last.to => {
+            last.length = (last.length.duration() + left).into();
+        }
+        Some(&mut Stage { to, .. }) if left > Duration::ZERO => {
+            fitted.push(Stage { length: left.into(), from: to, to });
+        }
+        _ => {}
+    }
+    fitted
+}
+
+fn cut(stage: Stage, length: Duration) -> Stage {
+    let share = length.as_secs_f64() / stage.length.duration().as_secs_f64();
+    let (from, to) = (stage.from.get(), stage.to.get());
+    // Between two rates that are in bounds, so it is in bounds itself.
+    let to = Rate::per_second(from + (to - from) * share).unwrap_or(stage.to);
+    Stage { length: length.into(), from: stage.from, to }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::plan::client::OptionSource;
+    use crate::plan::{Arrivals, Attempts, Members};
+    use crate::profile::Source;
+
+    const STAGED: &str = r#"
+[load]
+stages = [{ for = "10s", rate = "100/s" }, { for = "10s", from = "100/s", to = "300/s" }]
+[client]
+maxPoolSize = 50
+[op.ping.run_command]
+command = { ping = 1 }
+[[overload]]
+at = "1s"
+for = "2s"
+fail_command = {}
+"#;
+
+    fn check(name: &str, value: &str) -> Result<(), String> {
+        match (name, value) {
+            ("maxPoolSize" | "maxAdaptiveRetries", value) if value.parse::<u32>().is_err() => {
+                Err(format!("{name} must be a whole number"))
+            }
+            ("maxPoolSize" | "maxAdaptiveRetries" | "MAXPOOLSIZE", _) => Ok(()),
+            _ => Err(format!("there is no option `{name}`")),
+        }
+    }
+
+    fn resolved(text: &str, overrides: &Overrides) -> Result<Plan, OverrideErrors> {
+        let source = Source { name: "test".to_owned(), shown: "test.toml".to_owned(), text: text.to_owned() };
+        resolve(&Profile::read(source, &check).unwrap(), overrides, &check)
+    }
+
+    fn sets(pairs: &[(&str, &str)]) -> Overrides {
+        let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+        Overrides { sets: pairs.iter().map(owned).collect(), ..Overrides::default() }
+    }
+
+    fn stages(overrides: &Overrides) -> String {
+        let plan = resolved(STAGED, overrides).unwrap();
+        let Model::Open { stages, .. } = plan.load.model else { panic!("not open") };
+        let shown: Vec<String> =
+            stages.iter().map(|stage| format!("{}-{} {}", stage.from, stage.to, stage.length)).collect();
+        format!("{}: {}", plan.load.duration, shown.join(", "))
+    }
+
+    #[test]
+    fn what_nobody_says_has_a_default() {
+        let plan = resolved("[op.ping.run_command]\ncommand = { ping = 1 }", &Overrides::default()).unwrap();
+        let rate = Rate::per_second(1000.0).unwrap();
+        let model = Model::Open {
+            stages: vec![Stage { length: Span::seconds(30), from: rate, to: rate }],
+            arrivals: Arrivals::Poisson,
+            max_in_flight: 10_000,
+        };
+        let (warmup, duration, cooldown) = (Span::seconds(5), Span::seconds(30), Span::seconds(30));
+        assert_eq!(plan.load, Load { model, warmup, duration, cooldown });
+        assert_eq!((plan.seed, plan.attempts), (42, Attempts::Full));
+        assert_eq!((plan.data.database.as_str(), plan.data.collection.as_str()), ("overdrive", "load"));
+        assert_eq!((plan.data.documents, plan.operations[0].weight), (1000, 1));
+    }
+
+    #[test]
+    fn another_duration_cuts_or_extends_stages() {
+        let lasting =
+            |seconds| stages(&Overrides { duration: Some(Span::seconds(seconds)), ..Overrides::default() });
+        assert_snapshot!(stages(&Overrides::default()), @"20s: 100/s-100/s 10s, 100/s-300/s 10s");
+        assert_snapshot!(lasting(20), @"20s: 100/s-100/s 10s, 100/s-300/s 10s");
+        assert_snapshot!(lasting(15), @"15s: 100/s-100/s 10s, 100/s-200/s 5s");
+        assert_snapshot!(lasting(10), @"10s: 100/s-100/s 10s");
+        assert_snapshot!(lasting(4), @"4s: 100/s-100/s 4s");
+        assert_snapshot!(lasting(25), @"25s: 100/s-100/s 10s, 100/s-300/s 10s, 300/s-300/s 5s");
+    }
+
+    #[test]
+    fn a_rate_takes_the_place_of_stages_and_workers_close_the_load() {
+        assert_snapshot!(stages(&Overrides { rate: Some(Rate::per_second(7.0).unwrap()), ..Overrides::default() }), @"20s: 7/s-7/s 20s");
+        let plan = resolved(STAGED, &Overrides { workers: Some(8), ..Overrides::default() }).unwrap();
+        assert_eq!(plan.load.model, Model::Closed { workers: 8 });
+        assert_eq!(plan.load.duration, Span::seconds(20));
+        assert_snapshot!(stages(&sets(&[("workers", "8"), ("rate", "9/s"), ("duration", "3s")])), @"3s: 9/s-9/s 3s");
+    }
+
+    #[test]
+    fn sets_reach_every_leaf() {
+        let plan = resolved(
+            STAGED,
+            &sets(&[
+                ("load.arrivals", "even"),
+                ("load.max_in_flight", "7"),
+                ("load.cooldown", "1s"),
+                ("warmup", "0"),
+                ("data.documents", "5"),
+                ("data.database", "other"),
+                ("op.ping.weight", "3"),
+                ("overload.fail_command.members", "primary"),
+                ("overload.fail_command.probability", "0.25"),
+                ("overload.fail_command.at", "-1s"),
+                ("seed", "7"),
+                ("attempts", "light"),
+                ("maxAdaptiveRetries", "5"),
+                ("client.MAXPOOLSIZE", "unset"),
+            ]),
+        )
+        .unwrap();
+        let Model::Open { arrivals, max_in_flight, .. } = plan.load.model else { panic!("not open") };
+        assert_eq!((arrivals, max_in_flight), (Arrivals::Even, 7));
+        assert_eq!((plan.load.cooldown, plan.load.warmup), (Span::seconds(1), Span::ZERO));
+        assert_eq!((plan.data.documents, plan.data.database.as_str()), (5, "other"));
+        assert_eq!((plan.operations[0].weight, plan.overloads[0].members.clone()), (3, Members::Primary));
+        assert_eq!((plan.seed, plan.attempts), (7, Attempts::Light));
+        let options: Vec<_> =
+            plan.client.iter().map(|s| (s.name.as_str(), s.value.as_deref(), s.from)).collect();
+        assert_eq!(
+            options,
+            [("MAXPOOLSIZE", None, OptionSource::Set), ("maxAdaptiveRetries", Some("5"), OptionSource::Set)]
+        );
+    }
+
+    #[test]
+    fn a_variant_is_stronger_than_a_set() {
+        let varies = vec![("maxPoolSize".to_owned(), "9".to_owned()), ("rate".to_owned(), "3/s".to_owned())];
+        let plan = resolved(STAGED, &Overrides { varies, ..sets(&[("maxPoolSize", "8"), ("rate", "5/s")]) })
+            .unwrap();
+        assert_eq!((plan.client[0].value.as_deref(), plan.client[0].from), (Some("9"), OptionSource::Vary));
+        let Model::Open { stages, .. } = plan.load.model else { panic!("not open") };
+        assert_eq!(stages[0].from.to_string(), "3/s");
+    }
+
+    #[test]
+    fn bad_changes_are_all_named() {
+        assert_snapshot!(resolved(STAGED, &sets(&[
+            ("load.rte", "5"),
+            ("load.rate", "0"),
+            ("op.pin.weight", "5"),
+            ("op.ping.weight", "-1"),
+            ("duration", "10"),
+            ("duration", "0"),
+            ("workers", "0"),
+            ("workrs", "5"),
+            ("load.arrivals", "poison"),
+            ("data.database", "admin"),
+            ("overload.fail_command.for", "0"),
+            ("maxPoolSize", "many"),
+            ("something.else", "1"),
+        ])).unwrap_err(), @r"
+        --set load.rte: there is no such key; did you mean `load.rate`?
+        --set load.rate: a rate of 0/s cannot be had: it must be above 0 and at most 10000000/s
+        --set op.pin.weight: there is no such key; did you mean `op.ping.weight`?
+        --set op.ping.weight: '-1' is no whole number from 0 to 10000
+        --set duration: '10' has no unit: write 10s, 10ms or 10m
+        --set duration: the duration must be longer than 0
+        --set workers: '0' is no whole number from 1 to 100000
+        --set workrs: there is no option `workrs`; or did you mean `workers`?
+        --set load.arrivals: it cannot be 'poison', only poisson or even
+        --set data.database: `admin` is the server's own database: a load must have another
+        --set overload.fail_command.for: it must be longer than 0
+        --set maxPoolSize: maxPoolSize must be a whole number
+        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, rate, workers, duration, warmup, seed, attempts, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
+        ");
+        let both = Overrides { rate: Rate::per_second(1.0).ok(), workers: Some(1), ..Overrides::default() };
+        assert_snapshot!(resolved(STAGED, &both).unwrap_err(), @"--rate belongs to the open model and --workers to the closed one: give one");
+        assert_snapshot!(resolved(STAGED, &sets(&[("op.ping.weight", "0")])).unwrap_err(), @"every operation has weight 0 then, so there is nothing to do");
+        assert_snapshot!(resolved(STAGED, &sets(&[("load.model", "closed")])).unwrap_err(), @"a closed load needs `load.workers`");
+    }
+}

@@ -1,0 +1,142 @@
+//! The keys of a profile that `--set` and `--vary` change: leaves, spelt as their path in the profile.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use crate::plan::{Attempts, Fault, Overload};
+
+use super::data::{MOST_DOCUMENTS, collection_name, database_name};
+use super::diagnostic::either;
+use super::fault::check_probability;
+use super::load::{ARRIVALS, MODELS, MOST_IN_FLIGHT, MOST_WORKERS};
+use super::operations::MOST_WEIGHT;
+use super::overloads::MEMBERS;
+use super::overrides::Draft;
+
+/// Keys that need no table in front.
+pub(super) const SHORT: [&str; 6] = ["rate", "workers", "duration", "warmup", "seed", "attempts"];
+
+/// Keys that every profile has.
+const FIXED: [&str; 11] = [
+    "load.model",
+    "load.rate",
+    "load.workers",
+    "load.max_in_flight",
+    "load.warmup",
+    "load.duration",
+    "load.cooldown",
+    "load.arrivals",
+    "data.database",
+    "data.collection",
+    "data.documents",
+];
+
+/// Keys of each overload.
+const OVERLOAD: [&str; 5] = ["at", "for", "members", "probability", "code"];
+
+/// Every key that can be set in a profile.
+pub(super) fn keys(draft: &Draft) -> Vec<String> {
+    let weights = draft.profile.operations.iter().map(|op| format!("op.{}.weight", op.name));
+    let overloads = draft.profile.overloads.iter();
+    let overloads = overloads.flat_map(|o| OVERLOAD.map(|key| format!("overload.{}.{key}", o.name)));
+    FIXED.iter().chain(&SHORT).map(|&key| key.to_owned()).chain(weights).chain(overloads).collect()
+}
+
+/// Sets a key; `None` when the profile has no such key.
+pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), String>> {
+    let parts: Vec<&str> = key.split('.').collect();
+    match parts.as_slice() {
+        ["seed"] => {
+            Some(put(&mut draft.seed, value.parse().map_err(|_| format!("'{value}' is no whole number"))))
+        }
+        ["attempts"] => Some(put(
+            &mut draft.attempts,
+            word(value, &[("full", Attempts::Full), ("light", Attempts::Light)]),
+        )),
+        ["rate" | "workers" | "duration" | "warmup"] => set_load(draft, key, value),
+        ["load", key] => set_load(draft, key, value),
+        ["data", key] => set_data(draft, key, value),
+        ["op", name, "weight"] => {
+            let operation = draft.profile.operations.iter_mut().find(|op| op.name == *name)?;
+            Some(put(&mut operation.weight, number(value, 0..=MOST_WEIGHT)))
+        }
+        ["overload", name, key] => {
+            let overload = draft.profile.overloads.iter_mut().find(|o| o.name == *name)?;
+            set_overload(overload, key, value)
+        }
+        _ => None,
+    }
+}
+
+fn set_load(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), String>> {
+    let load = &mut draft.profile.load;
+    Some(match key {
+        "model" => word(value, &MODELS).map(|model| load.model = Some(model)),
+        "rate" => quantity(value).map(|rate| load.make_open(rate)),
+        "workers" => number(value, 1..=MOST_WORKERS).and_then(|workers| load.make_closed(workers)),
+        "max_in_flight" => put_some(&mut load.max_in_flight, number(value, 1..=MOST_IN_FLIGHT)),
+        "warmup" => put_some(&mut load.warmup, quantity(value)),
+        "duration" => quantity(value).and_then(|duration| load.set_duration(duration)),
+        "cooldown" => put_some(&mut load.cooldown, quantity(value)),
+        "arrivals" => put_some(&mut load.arrivals, word(value, &ARRIVALS)),
+        _ => return None,
+    })
+}
+
+fn set_data(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), String>> {
+    let data = &mut draft.profile.data;
+    let named = |check: fn(&str) -> Result<(), String>| check(value).map(|()| value.to_owned());
+    Some(match key {
+        "database" => put(&mut data.database, named(database_name)),
+        "collection" => put(&mut data.collection, named(collection_name)),
+        "documents" => put(&mut data.documents, number(value, 0..=MOST_DOCUMENTS)),
+        _ => return None,
+    })
+}
+
+fn set_overload(overload: &mut Overload, key: &str, value: &str) -> Option<Result<(), String>> {
+    let Fault::FailCommand(fault) = &mut overload.fault;
+    Some(match key {
+        "at" => put(&mut overload.at, quantity(value)),
+        "for" => quantity(value).and_then(|length| match length {
+            crate::units::Span::ZERO => Err("it must be longer than 0".to_owned()),
+            length => {
+                overload.length = length;
+                Ok(())
+            }
+        }),
+        "members" => put(&mut overload.members, word(value, &MEMBERS)),
+        "probability" => {
+            let parsed = value.parse::<f64>().map_err(|_| format!("'{value}' is no number"));
+            put(&mut fault.probability, parsed.and_then(|p| check_probability(p).map(|()| p)))
+        }
+        "code" => put(&mut fault.code, number(value, 1..=i32::MAX)),
+        _ => return None,
+    })
+}
+
+fn put<T>(slot: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *slot = value?;
+    Ok(())
+}
+
+fn put_some<T>(slot: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
+    *slot = Some(value?);
+    Ok(())
+}
+
+fn quantity<T: FromStr<Err: Display>>(value: &str) -> Result<T, String> {
+    value.parse().map_err(|error: T::Err| error.to_string())
+}
+
+fn number<T: FromStr + PartialOrd + Display>(value: &str, range: RangeInclusive<T>) -> Result<T, String> {
+    let parsed = value.trim().parse().ok().filter(|number| range.contains(number));
+    parsed.ok_or_else(|| format!("'{value}' is no whole number from {} to {}", range.start(), range.end()))
+}
+
+fn word<T: Clone>(value: &str, words: &[(&str, T)]) -> Result<T, String> {
+    let found = words.iter().find(|(word, _)| *word == value).map(|(_, meaning)| meaning.clone());
+    let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    found.ok_or_else(|| format!("it cannot be '{value}', only {}", either(&names)))
+}
