@@ -1,0 +1,34 @@
+//! `overdrive lab`: a replica set to play with, until Ctrl-C.
+
+use anyhow::Result;
+
+use super::{Outcome, print};
+use crate::cli::LabArgs;
+use crate::interrupts::Interrupts;
+use crate::lab::{Lab, LabOptions};
+
+/// Starts a lab, prints its URI, and keeps it until a signal says otherwise.
+///
+/// # Errors
+/// When no server is to be had, or it does not become a replica set.
+pub async fn run(args: LabArgs) -> Result<Outcome> {
+    // Before anything is started: a Ctrl-C in the middle of starting undoes what there is.
+    let mut interrupts = Interrupts::listen()?;
+    let options = LabOptions { mongod: args.mongod, ..LabOptions::new()? };
+    let lab = tokio::select! {
+        lab = Lab::start(&options, &|text| eprintln!("{text}")) => lab?,
+        () = interrupts.reached(1) => return Ok(Outcome::Done),
+    };
+    // The only line on standard output, for scripts.
+    print(&format!("{}\n", lab.uri()))?;
+    eprintln!("Ready. Try it from another terminal: overdrive run --uri '{}'", lab.uri());
+    eprintln!("Ctrl-C ends it, and its data with it.");
+    interrupts.reached(1).await;
+    eprintln!("Stopping the lab.");
+    tokio::select! {
+        stopped = lab.stop() => stopped?,
+        // Leaving now is safe: the keeper ends the mongods without us.
+        () = interrupts.reached(2) => {}
+    }
+    Ok(Outcome::Done)
+}
