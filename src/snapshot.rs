@@ -3,6 +3,8 @@
 //! A snapshot is the delta of one interval. Intervals never cross a segment's boundary, follow each other without gaps,
 //! and add up to the trial.
 
+mod merge;
+
 use std::collections::BTreeMap;
 
 use crate::stats::{Latencies, OpStats};
@@ -105,6 +107,26 @@ pub struct PoolCounts {
     pub clears: u64,
 }
 
+impl PoolCounts {
+    /// Connections that are open, when these are counts since the client was made.
+    pub const fn open(&self) -> u64 {
+        self.created.saturating_sub(self.closed())
+    }
+
+    /// What happened since an earlier count.
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            created: self.created - earlier.created,
+            closed_stale: self.closed_stale - earlier.closed_stale,
+            closed_idle: self.closed_idle - earlier.closed_idle,
+            closed_error: self.closed_error - earlier.closed_error,
+            closed_dropped: self.closed_dropped - earlier.closed_dropped,
+            closed_pool_closed: self.closed_pool_closed - earlier.closed_pool_closed,
+            clears: self.clears - earlier.clears,
+        }
+    }
+}
+
 /// What went wrong, without the particulars: memory does not grow with error texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ErrorClass {
@@ -172,4 +194,57 @@ pub struct Totals {
     pub attempts: u64,
     /// Whether a stop was asked for before the measured time was over.
     pub cut: bool,
+}
+
+/// What one server says of itself, once an interval.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// host:port, as the driver spells it.
+    pub address: String,
+    /// `primary`, `secondary`, `mongos` …
+    pub role: String,
+    /// Values by the names in [`SERVER_COUNTERS`], as the server gives them: counters run since it started, the others
+    /// are of the moment. What it does not know is left out; other names are not stored.
+    pub counters: BTreeMap<String, i64>,
+}
+
+/// The numbers of a server that results keep, in the order of their columns. New ones are added at the end only.
+pub const SERVER_COUNTERS: [&str; 24] = [
+    "opcounters_insert",
+    "opcounters_query",
+    "opcounters_update",
+    "opcounters_delete",
+    "opcounters_getmore",
+    "opcounters_command",
+    "connections_current",
+    "connections_total_created",
+    "queue_readers",
+    "queue_writers",
+    "active_readers",
+    "active_writers",
+    "read_tickets_available",
+    "read_tickets_out",
+    "write_tickets_available",
+    "write_tickets_out",
+    "admissions_attempted",
+    "admissions_successful",
+    "admissions_rejected",
+    "admissions_exempted",
+    "admission_tokens_available",
+    "network_requests",
+    "network_in_bytes",
+    "network_out_bytes",
+];
+
+/// Something that happened at a moment, rather than over an interval.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// When, in nanoseconds since Go; negative before it.
+    pub at_ns: i64,
+    /// What: `overload_on`, `overload_off`, `primary_changed`, `generator_saturated` …
+    pub kind: String,
+    /// To whom: an overload's name, a server's address; may be empty.
+    pub subject: String,
+    /// The particulars, in words; may be empty.
+    pub detail: String,
 }

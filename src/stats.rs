@@ -2,8 +2,10 @@
 //!
 //! There is one `merge`; intervals, segments, the `all` rows and whole trials are all made by it.
 
+pub mod buffers;
 pub mod latencies;
 pub mod recorder;
+pub mod sample;
 
 use std::collections::BTreeMap;
 
@@ -198,3 +200,12 @@ impl OpStats {
 pub fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
+
+#[cfg(test)]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small numbers"
+)]
+mod tests;

@@ -1,0 +1,147 @@
+//! One plain line an interval, for people without a terminal that can do more. The numbers are those of `intervals.csv`.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::plan::Plan;
+use crate::plan::timeline::{Segment, segments};
+use crate::report::human::{micros, percent, quotient, rate};
+use crate::results::facts::signed_seconds;
+use crate::results::figures::Figures;
+use crate::snapshot::{Event, Preparing, Snapshot};
+use crate::stats::{OpStats, ratio};
+
+/// Whoever tells people what happens meanwhile.
+pub trait Progress {
+    /// Something in words.
+    fn note(&mut self, text: &str);
+    /// The data load goes on.
+    fn preparing(&mut self, data: Preparing);
+    /// The load begins, and this is where its results go.
+    fn started(&mut self, plan: &Plan, directory: &Path);
+    /// An interval is over.
+    fn snapshot(&mut self, plan: &Plan, snapshot: &Snapshot);
+    /// Something happened.
+    fn event(&mut self, event: &Event);
+}
+
+/// A line on standard error for each.
+#[derive(Default)]
+pub struct Lines {
+    segments: Vec<Segment>,
+    told: Option<Instant>,
+}
+
+/// Only what must not be missed.
+pub struct Silent;
+
+/// Between two lines on the data load.
+const PREPARING: Duration = Duration::from_secs(1);
+
+impl Progress for Lines {
+    fn note(&mut self, text: &str) {
+        tell(text);
+    }
+
+    fn preparing(&mut self, data: Preparing) {
+        let due = self.told.is_none_or(|told| told.elapsed() >= PREPARING);
+        if due || data.stored == data.wanted {
+            self.told = Some(Instant::now());
+            tell(&format!("data: {} of {} documents stored", data.stored, data.wanted));
+        }
+    }
+
+    fn started(&mut self, plan: &Plan, directory: &Path) {
+        self.segments = segments(plan);
+        tell(&format!("load: profile {}, results in {}", plan.profile, directory.display()));
+    }
+
+    fn snapshot(&mut self, plan: &Plan, snapshot: &Snapshot) {
+        tell(&line(plan, &self.segments, snapshot));
+    }
+
+    fn event(&mut self, event: &Event) {
+        let words = [&event.kind, &event.subject, &event.detail];
+        let words: Vec<&str> =
+            words.into_iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+        tell(&format!("{:>8.1}s {}", signed_seconds(event.at_ns), words.join("  ")));
+    }
+}
+
+impl Progress for Silent {
+    fn note(&mut self, text: &str) {
+        tell(text);
+    }
+
+    fn preparing(&mut self, _: Preparing) {}
+
+    fn started(&mut self, _: &Plan, _: &Path) {}
+
+    fn snapshot(&mut self, _: &Plan, _: &Snapshot) {}
+
+    fn event(&mut self, _: &Event) {}
+}
+
+/// A reader that is gone must not end the run.
+fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// What happened in an interval, by event time, all operations together. `segments` are the plan's.
+pub fn line(plan: &Plan, segments: &[Segment], snapshot: &Snapshot) -> String {
+    let mut all = OpStats::default();
+    for stats in snapshot.cells.values() {
+        all.merge(stats);
+    }
+    let segment = segments.get(snapshot.segment).map_or("", |s| &s.name);
+    let length_ns = snapshot.end_ns.saturating_sub(snapshot.start_ns);
+    let per_second = |count: u64| rate(ratio(count, length_ns).map(|per_ns| per_ns * 1e9));
+    let retries = Figures::new(plan, None, &all).retries_per_op();
+    let behind_us = snapshot.generator.behind_ns / 1000;
+    format!(
+        "{:>8.1}s {segment:<9} offered {:>8}  ok {:>8}  errors {:>6}  retries/op {:>5}  p50 {:>6}  p99 {:>6}  \
+         in flight {:>5}  behind {:>6}",
+        ratio(snapshot.end_ns, 1_000_000_000).unwrap_or(0.0),
+        per_second(all.offered),
+        per_second(all.outcomes.ok),
+        percent(all.error_rate()),
+        quotient(retries),
+        micros(all.latency.percentile_us(0.5)),
+        micros(all.latency.percentile_us(0.99)),
+        snapshot.generator.in_flight,
+        micros(Some(behind_us)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::timeline::segments;
+    use crate::results::testing::{self, cell, snapshot};
+
+    #[test]
+    fn an_interval_is_one_line() {
+        let plan = testing::overload_plan();
+        let segments = segments(&plan);
+        let mut busy =
+            snapshot(6, 2, [((2, 0), cell(120, 90, 100, 40)), ((2, 1), cell(5, 10, 10, 0))], [40, 0, 0]);
+        busy.cells.get_mut(&(2, 0)).unwrap().outcomes.failed = 25;
+        busy.generator.in_flight = 37;
+        busy.generator.behind_ns = 1_500_000;
+        let idle = snapshot(0, 0, [], [0, 0, 0]);
+        let lines = [line(&plan, &segments, &idle), line(&plan, &segments, &busy)].join("\n");
+        insta::assert_snapshot!(lines, @"
+        1.0s warmup    offered    0.0/s  ok    0.0/s  errors      -  retries/op     -  p50      -  p99      -  in flight     1  behind    0us
+        7.0s shed      offered    125/s  ok    100/s  errors  20.0%  retries/op  0.32  p50 1.00ms  p99      -  in flight    37  behind 1.50ms
+        ");
+    }
+
+    #[test]
+    fn retries_are_left_out_where_they_are_unknown() {
+        let mut plan = testing::plan();
+        plan.attempts = crate::plan::Attempts::Light;
+        let text = line(&plan, &segments(&plan), &snapshot(0, 1, [((1, 0), cell(9, 9, 9, 9))], [0, 0, 0]));
+        assert!(text.contains("retries/op     - "), "{text}");
+    }
+}

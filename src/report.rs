@@ -1,0 +1,156 @@
+//! What is printed when a run has ended: a table for each trial, and what must be known to read it.
+
+pub mod human;
+
+use std::fmt::Write;
+use std::path::Path;
+
+use comfy_table::presets::ASCII_MARKDOWN;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+use crate::results::Summary;
+use crate::results::facts::{is_open, per_second};
+use crate::results::figures::Breakdown;
+use crate::results::summary::{OpSummary, SegmentSummary};
+use human::{micros, percent, quotient, rate, time};
+
+/// The whole result of a run, for standard output. Needs no terminal: no colours, no cursor, no width.
+pub fn render(trials: &[Summary], directory: &Path) -> String {
+    let mut text = String::new();
+    for summary in trials {
+        text.push_str(&trial(summary));
+        text.push('\n');
+    }
+    let _ = writeln!(text, "Results: {}", directory.display());
+    text
+}
+
+/// One trial's part of it.
+pub fn trial(summary: &Summary) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{}", heading(summary));
+    if !summary.broken.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nTHE NUMBERS DO NOT ADD UP. This is a fault of overdrive: do not use them, please report it."
+        );
+        for sentence in &summary.broken {
+            let _ = writeln!(text, "  BROKEN: {sentence}");
+        }
+    }
+    let whole = summary.whole();
+    let _ = writeln!(
+        text,
+        "\nLatencies are those of successful operations, from the intended start:\n{}",
+        figures("operation", whole.operations.iter().map(|op| (&*op.name, whole, op)), summary)
+    );
+    if summary.segments.len() > 1 {
+        let rows = summary.segments.iter().map(|segment| (&*segment.name, segment, segment.all()));
+        let _ = writeln!(
+            text,
+            "\nAll operations, by segment of the intended start:\n{}",
+            figures("segment", rows, summary)
+        );
+    }
+    let _ =
+        write!(text, "\nWhere the mean latency went, failed operations included:\n{}", breakdown(summary));
+    for (i, note) in summary.notes.iter().enumerate() {
+        let _ = write!(text, "{}note: {note}", if i == 0 { "\n\n" } else { "\n" });
+    }
+    text.push('\n');
+    text
+}
+
+fn heading(summary: &Summary) -> String {
+    let facts = &summary.facts;
+    let (driver, whole) = (&facts.driver, summary.whole());
+    let target =
+        whole.all().target_ops_per_s.map(|t| format!(", target {}", rate(Some(t)))).unwrap_or_default();
+    format!(
+        "Trial {}: {} (repeat {}); driver {} {}, server {}; {} s measured{target}",
+        facts.trial,
+        facts.variant,
+        facts.repeat,
+        driver.name,
+        driver.version,
+        facts.server_version(),
+        whole.duration_s,
+    )
+}
+
+/// Rows of figures: a name, the segment they are over, and the operation they are of.
+fn figures<'a>(
+    first: &str,
+    rows: impl Iterator<Item = (&'a str, &'a SegmentSummary, &'a OpSummary)>,
+    summary: &Summary,
+) -> Table {
+    let plan = &summary.facts.plan;
+    let mut table = table(&[
+        first,
+        "offered",
+        "goodput",
+        "errors",
+        "lost",
+        "retries/op",
+        "amplified",
+        "mean",
+        "p50",
+        "p90",
+        "p99",
+        "max",
+    ]);
+    for (name, segment, operation) in rows {
+        let stats = &operation.stats;
+        let figures = operation.figures(plan);
+        let per_second = |count| rate(per_second(count, segment.duration_s));
+        table.add_row([
+            name.to_owned(),
+            // In the closed model the load follows the servers, so a rate of it says nothing about demand.
+            if is_open(plan) { per_second(stats.offered) } else { "-".to_owned() },
+            per_second(stats.outcomes.ok),
+            percent(stats.error_rate()),
+            percent(stats.loss_rate()),
+            quotient(figures.retries_per_op()),
+            quotient(figures.amplification()),
+            micros(stats.latency.mean_us()),
+            micros(stats.latency.percentile_us(0.5)),
+            micros(stats.latency.percentile_us(0.9)),
+            micros(stats.latency.percentile_us(0.99)),
+            micros(stats.latency.max_us()),
+        ]);
+    }
+    align(table)
+}
+
+fn breakdown(summary: &Summary) -> Table {
+    let mut table = table(&["operation", "wait", "check-out", "attempts", "backoff", "other", "= latency"]);
+    for operation in &summary.whole().operations {
+        let cells = match Breakdown::of(&operation.stats) {
+            Some(b) => {
+                [b.wait_us, b.checkout_us, b.attempts_us, b.backoff_us, b.other_us, b.latency_us].map(time)
+            }
+            None => [(); 6].map(|()| "-".to_owned()),
+        };
+        table.add_row(std::iter::once(operation.name.clone()).chain(cells));
+    }
+    align(table)
+}
+
+fn table(columns: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
+    table.set_header(columns.iter().copied());
+    table
+}
+
+/// Names to the left, numbers to the right.
+fn align(mut table: Table) -> Table {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+use super::*;
+use crate::results::EndFacts;
+use crate::results::accumulated::Accumulated;
+use crate::results::testing::{self, cell, snapshot};
+use crate::snapshot::Totals;
+
+/// Warm-up, then 100 operations a second; while `shed` is on a fifth of the reads fails.
+fn summary() -> Summary {
+    let plan = testing::overload_plan();
+    let mut sums = Accumulated::new(&plan);
+    for second in 0..12 {
+        let segment = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4][usize::try_from(second).unwrap()];
+        let mut reads = if segment == 2 { cell(75, 60, 75, 75) } else { cell(75, 75, 75, 0) };
+        if segment == 2 {
+            reads.outcomes.failed = 15;
+            reads.latency_ns += 15 * 201_000_000;
+            reads.backoff_ns = 75 * 40_000_000;
+        }
+        reads.attempt_ns = 75 * 600_000;
+        reads.wait_ns = 75 * 50_000;
+        let scans = cell(25, 25, 100, 0);
+        sums.add(&plan, &snapshot(second, segment, [((segment, 0), reads), ((segment, 1), scans)], [0; 3]));
+    }
+    let every = [0, 1, 2, 3, 4];
+    let ended = (0..3).map(|i| sums.merged(&every, Some(i)).outcomes.sum()).collect();
+    let totals = Totals { ended, attempts: sums.merged(&every, None).attempts, cut: false };
+    Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, EndFacts::default())
+}
+
+#[test]
+fn a_result_is_tables_and_what_to_know() {
+    insta::assert_snapshot!(render(&[summary()], Path::new("results/20260101T000000Z-test-0a1b")), @"
+    Trial 1: maxAdaptiveRetries=2 (repeat 1); driver rust 3.9.1, server 6.0.5; 9 s measured, target 100/s
+
+    Latencies are those of successful operations, from the intended start:
+    | operation | offered | goodput | errors | lost | retries/op | amplified |   mean |    p50 |    p90 | p99 |    max |
+    |-----------|---------|---------|--------|------|------------|-----------|--------|--------|--------|-----|--------|
+    | read      |  75.0/s |  70.0/s |   6.7% | 6.7% |       0.33 |      1.33 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | scan      |  25.0/s |  25.0/s |   0.0% | 0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | all       |   100/s |  95.0/s |   5.0% | 5.0% |       0.25 |      1.14 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+
+    All operations, by segment of the intended start:
+    | segment | offered | goodput | errors |  lost | retries/op | amplified |   mean |    p50 |    p90 | p99 |    max |
+    |---------|---------|---------|--------|-------|------------|-----------|--------|--------|--------|-----|--------|
+    | all     |   100/s |  95.0/s |   5.0% |  5.0% |       0.25 |      1.14 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | before  |   100/s |   100/s |   0.0% |  0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | shed    |   100/s |  85.0/s |  15.0% | 15.0% |       0.75 |      1.43 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | after   |   100/s |   100/s |   0.0% |  0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+
+    Where the mean latency went, failed operations included:
+    | operation | wait | check-out | attempts | backoff |  other | = latency |
+    |-----------|------|-----------|----------|---------|--------|-----------|
+    | read      | 50us |       0us |    600us |  13.3ms |  350us |    14.3ms |
+    | scan      |  0us |       0us |      0us |     0us | 1.00ms |    1.00ms |
+    | all       | 38us |       0us |    450us |  10.0ms |  512us |    11.0ms |
+
+    note: these rejections do not depend on load, so more retries always look better here than on a server that is really overloaded
+    note: p99 takes 1000 successful operations, so it is left out for read (630), scan (225), all (855)
+
+    Results: results/20260101T000000Z-test-0a1b
+    ");
+}
+
+#[test]
+fn broken_sums_come_before_the_numbers() {
+    let mut broken = summary();
+    broken.broken.push("3 read operations ended, but 2 outcomes were recorded".to_owned());
+    let text = trial(&broken);
+    let (warning, table) = (text.find("BROKEN: 3 read").unwrap(), text.find("| operation").unwrap());
+    assert!(warning < table && text.contains("DO NOT ADD UP"));
+}
+
+#[test]
+fn the_closed_model_shows_no_offered_rate() {
+    let plan = testing::closed_plan(4);
+    let mut sums = Accumulated::new(&plan);
+    sums.add(&plan, &snapshot(0, 1, [((1, 0), cell(50, 50, 50, 0))], [0; 3]));
+    let totals = Totals { ended: vec![50, 0, 0], attempts: 50, cut: false };
+    let closed = Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, EndFacts::default());
+    let text = trial(&closed);
+    let row: Vec<&str> =
+        text.lines().find(|l| l.contains("| read")).unwrap().split('|').map(str::trim).collect();
+    assert_eq!(row[1..5], ["read", "-", "50.0/s", "0.0%"]);
+    assert!(text.contains("note: closed: latency omits waiting"));
+}

@@ -1,0 +1,204 @@
+//! What a trial's snapshots add up to while it runs. Its size depends on the plan, never on time or load.
+
+use std::collections::BTreeMap;
+
+use super::facts::seconds;
+use crate::plan::Plan;
+use crate::plan::load::Phase;
+use crate::plan::timeline::{Segment, segments};
+use crate::snapshot::{ErrorClass, ErrorCount, ErrorLevel, Snapshot};
+use crate::stats::{OpStats, ratio};
+
+/// How many broken intervals are described: one bug breaks them all alike.
+const BREAKS_DESCRIBED: usize = 5;
+
+/// The sum of the snapshots so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Accumulated {
+    /// The plan's parts.
+    pub segments: Vec<Segment>,
+    /// By (segment of the intended start, operation).
+    pub cells: BTreeMap<(usize, usize), OpStats>,
+    /// By segment, operation, level and class.
+    pub errors: BTreeMap<(usize, usize, ErrorLevel, ErrorClass), ErrorCount>,
+    /// Commands outside any operation.
+    pub orphans: BTreeMap<String, u64>,
+    /// By the segment the interval lay in.
+    pub generator: Vec<GeneratorSummary>,
+    /// Where the last interval ended.
+    pub end_ns: u64,
+    /// Operations without an outcome there.
+    pub open: Vec<u64>,
+    /// Intervals in which the open operations did not add up.
+    pub unbalanced: Broken,
+    /// Intervals that did not start where the one before ended.
+    pub gaps: Broken,
+}
+
+/// Sentences about what did not add up, the first few of maybe many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub described: Vec<String>,
+    pub count: usize,
+}
+
+impl Broken {
+    fn note(&mut self, sentence: String) {
+        self.count += 1;
+        if self.described.len() < BREAKS_DESCRIBED {
+            self.described.push(sentence);
+        }
+    }
+}
+
+/// How the load generator fared over some intervals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GeneratorSummary {
+    /// The intervals' length.
+    pub length_ns: u64,
+    /// CPU time of this process.
+    pub cpu_ns: u64,
+    /// The longest that an operation was due without having been started.
+    pub behind_max_ns: u64,
+    /// The most memory.
+    pub rss_max_bytes: u64,
+    /// The most operations under way.
+    pub in_flight_max: u64,
+    /// Operations that fell due in these intervals.
+    pub due: u64,
+    /// Operations that ended in these intervals, wherever their intended start was.
+    pub ended: u64,
+    /// Operations that were due and not started when the last of these intervals ended.
+    pub queued_at_end: u64,
+}
+
+impl GeneratorSummary {
+    /// Adds later intervals.
+    pub fn merge(&mut self, other: &Self) {
+        self.length_ns += other.length_ns;
+        self.cpu_ns += other.cpu_ns;
+        self.behind_max_ns = self.behind_max_ns.max(other.behind_max_ns);
+        self.rss_max_bytes = self.rss_max_bytes.max(other.rss_max_bytes);
+        self.in_flight_max = self.in_flight_max.max(other.in_flight_max);
+        self.due += other.due;
+        self.ended += other.ended;
+        if other.length_ns > 0 {
+            self.queued_at_end = other.queued_at_end;
+        }
+    }
+
+    /// Of one interval.
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let sum = |count: fn(&OpStats) -> u64| snapshot.cells.values().map(count).sum();
+        Self {
+            length_ns: snapshot.end_ns.saturating_sub(snapshot.start_ns),
+            cpu_ns: snapshot.generator.cpu_ns,
+            behind_max_ns: snapshot.generator.behind_ns,
+            rss_max_bytes: snapshot.generator.rss_bytes,
+            in_flight_max: snapshot.generator.in_flight,
+            due: sum(|s| s.offered),
+            ended: sum(super::figures::ended),
+            queued_at_end: snapshot.open.iter().sum::<u64>().saturating_sub(snapshot.generator.in_flight),
+        }
+    }
+
+    /// Processors kept busy; `None` over no time.
+    pub fn cpu_share(&self) -> Option<f64> {
+        ratio(self.cpu_ns, self.length_ns)
+    }
+
+    /// CPU time in microseconds ÷ operations that ended.
+    pub fn cpu_us_per_op(&self) -> Option<f64> {
+        ratio(self.cpu_ns, self.ended).map(|ns| super::facts::rounded(ns / 1e3, 3))
+    }
+}
+
+impl Accumulated {
+    /// Nothing yet.
+    pub fn new(plan: &Plan) -> Self {
+        let segments = segments(plan);
+        Self {
+            generator: vec![GeneratorSummary::default(); segments.len()],
+            segments,
+            cells: BTreeMap::new(),
+            errors: BTreeMap::new(),
+            orphans: BTreeMap::new(),
+            end_ns: 0,
+            open: vec![0; plan.operations.len()],
+            unbalanced: Broken::default(),
+            gaps: Broken::default(),
+        }
+    }
+
+    /// The segment an interval lies in.
+    pub fn segment_of(&self, snapshot: &Snapshot) -> &Segment {
+        // There are always a warm-up and a cool-down; a number beyond them can only be meant for the end.
+        &self.segments[snapshot.segment.min(self.segments.len() - 1)]
+    }
+
+    /// Adds an interval, after checking that it fits to the one before.
+    pub fn add(&mut self, plan: &Plan, snapshot: &Snapshot) {
+        self.check(plan, snapshot);
+        for (&key, stats) in &snapshot.cells {
+            self.cells.entry(key).or_default().merge(stats);
+        }
+        for error in &snapshot.errors {
+            let key = (error.segment, error.operation, error.level, error.class.clone());
+            self.errors.entry(key).and_modify(|sum| sum.merge(error)).or_insert_with(|| error.clone());
+        }
+        for (name, count) in &snapshot.orphans {
+            *self.orphans.entry(name.clone()).or_default() += count;
+        }
+        let segment = snapshot.segment.min(self.segments.len() - 1);
+        self.generator[segment].merge(&GeneratorSummary::of(snapshot));
+        self.end_ns = snapshot.end_ns;
+        self.open.clone_from(&snapshot.open);
+    }
+
+    /// open at the start + offered = outcomes + open at the end, for every operation.
+    fn check(&mut self, plan: &Plan, snapshot: &Snapshot) {
+        let (start_s, end_s) = (seconds(snapshot.start_ns), seconds(snapshot.end_ns));
+        if snapshot.start_ns != self.end_ns {
+            let before = seconds(self.end_ns);
+            self.gaps.note(format!("an interval ended at {before} s and the next started at {start_s} s"));
+        }
+        for (i, operation) in plan.operations.iter().enumerate() {
+            let of = |count: fn(&OpStats) -> u64| -> u64 {
+                snapshot.cells.iter().filter(|((_, op), _)| *op == i).map(|(_, stats)| count(stats)).sum()
+            };
+            let (offered, outcomes) = (of(|s| s.offered), of(|s| s.outcomes.sum()));
+            let at = |open: &[u64]| open.get(i).copied().unwrap_or(0);
+            let (before, after) = (at(&self.open), at(&snapshot.open));
+            if before + offered != outcomes + after {
+                self.unbalanced.note(format!(
+                    "from {start_s} s to {end_s} s {} had {before} open operations, got {offered} more, resolved \
+                     {outcomes} and had {after} left",
+                    operation.name
+                ));
+            }
+        }
+    }
+
+    /// The measured segments with the names they go by, each name once; stretches of the same name count as one.
+    pub fn measured(&self) -> Vec<(&str, Vec<usize>)> {
+        let mut named: Vec<(&str, Vec<usize>)> = Vec::new();
+        for (i, segment) in self.segments.iter().enumerate().filter(|(_, s)| s.phase == Phase::Measure) {
+            match named.iter_mut().find(|(name, _)| *name == segment.name) {
+                Some((_, parts)) => parts.push(i),
+                None => named.push((&segment.name, vec![i])),
+            }
+        }
+        named
+    }
+
+    /// An operation's statistics (`None`: those of all) over some segments.
+    pub fn merged(&self, segments: &[usize], operation: Option<usize>) -> OpStats {
+        let mut sum = OpStats::default();
+        for ((segment, op), stats) in &self.cells {
+            if segments.contains(segment) && operation.is_none_or(|o| o == *op) {
+                sum.merge(stats);
+            }
+        }
+        sum
+    }
+}

@@ -1,0 +1,216 @@
+//! Sums that must add up, whatever the servers do. One that does not is a fault of ours, and makes the run fail: numbers
+//! that contradict each other are not to be trusted.
+
+use serde::Serialize;
+
+use super::accumulated::{Accumulated, Broken};
+use super::facts::operations;
+use crate::plan::{Attempts, Plan};
+use crate::snapshot::Totals;
+
+/// The driver's own housekeeping: all that may be sent outside an operation.
+const HOUSEKEEPING: [&str; 2] = ["killCursors", "endSessions"];
+
+/// One kind of sum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What must hold.
+    pub name: &'static str,
+    /// Whether it does.
+    pub ok: bool,
+    /// Where it does not, with the numbers.
+    pub broken: Vec<String>,
+}
+
+/// Every check of a trial that has ended.
+pub(crate) fn checks(plan: &Plan, sums: &Accumulated, totals: &Totals) -> Vec<Check> {
+    let mut checks = vec![
+        check("offered_equals_outcomes", outcomes(plan, sums)),
+        check("ended_equals_totals", ended(plan, sums, totals)),
+        check("attempts_equal_totals", attempts(sums, totals)),
+        check("open_operations_add_up", described(&sums.unbalanced)),
+        check("intervals_follow_each_other", described(&sums.gaps)),
+        check("only_housekeeping_outside_operations", orphans(sums)),
+    ];
+    if plan.attempts == Attempts::Full {
+        checks.push(check("attempts_equal_commands_plus_retries", commands(plan, sums)));
+    }
+    checks
+}
+
+fn check(name: &'static str, broken: Vec<String>) -> Check {
+    Check { name, ok: broken.is_empty(), broken }
+}
+
+fn measured(sums: &Accumulated) -> Vec<usize> {
+    sums.measured().into_iter().flat_map(|(_, parts)| parts).collect()
+}
+
+fn outcomes(plan: &Plan, sums: &Accumulated) -> Vec<String> {
+    let measured = measured(sums);
+    let broken = |(i, name): (usize, &str)| {
+        let stats = sums.merged(&measured, Some(i));
+        let (offered, resolved) = (stats.offered, stats.outcomes.sum());
+        (offered != resolved)
+            .then(|| format!("{offered} {name} operations were offered in the measured time, but {resolved} have an outcome"))
+    };
+    operations(plan).filter_map(broken).collect()
+}
+
+fn ended(plan: &Plan, sums: &Accumulated, totals: &Totals) -> Vec<String> {
+    let every: Vec<usize> = (0..sums.segments.len()).collect();
+    let broken = |(i, name): (usize, &str)| {
+        let recorded = sums.merged(&every, Some(i)).outcomes.sum();
+        let counted = totals.ended.get(i).copied().unwrap_or(0);
+        (recorded != counted)
+            .then(|| format!("{counted} {name} operations ended, but {recorded} outcomes were recorded"))
+    };
+    operations(plan).filter_map(broken).collect()
+}
+
+fn attempts(sums: &Accumulated, totals: &Totals) -> Vec<String> {
+    let recorded: u64 = sums.cells.values().map(|stats| stats.attempts).sum();
+    let counted = totals.attempts;
+    let broken =
+        (recorded != counted).then(|| format!("{counted} attempts ended, but {recorded} were recorded"));
+    broken.into_iter().collect()
+}
+
+/// Only where nothing was under way at the end: the commands of such operations were not counted yet.
+fn commands(plan: &Plan, sums: &Accumulated) -> Vec<String> {
+    let measured = measured(sums);
+    let broken = |(i, name): (usize, &str)| {
+        let stats = sums.merged(&measured, Some(i));
+        let (attempts, commands, retries) = (stats.attempts, stats.commands, stats.retries);
+        (stats.outcomes.in_flight == 0 && attempts != commands + retries).then(|| {
+            format!("{name} made {attempts} attempts in the measured time, but {commands} commands and {retries} retries")
+        })
+    };
+    operations(plan).filter_map(broken).collect()
+}
+
+fn orphans(sums: &Accumulated) -> Vec<String> {
+    let strangers = sums.orphans.iter().filter(|(name, _)| !HOUSEKEEPING.contains(&name.as_str()));
+    strangers
+        .map(|(name, count)| format!("{count} {name} commands were sent outside any operation"))
+        .collect()
+}
+
+fn described(broken: &Broken) -> Vec<String> {
+    let mut sentences = broken.described.clone();
+    if broken.count > sentences.len() {
+        sentences.push(format!("the same in {} more places", broken.count - sentences.len()));
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::{self, cell, snapshot};
+
+    fn sums() -> (Plan, Accumulated, Totals) {
+        let plan = testing::plan();
+        let mut sums = Accumulated::new(&plan);
+        // Two operations due in the measured time: one ends in the same second, one in the next, after a retry.
+        sums.add(&plan, &snapshot(0, 1, [((1, 0), cell(2, 1, 1, 0))], [1, 0, 0]));
+        sums.add(&plan, &snapshot(1, 1, [((1, 0), cell(0, 1, 1, 1))], [0, 0, 0]));
+        (plan, sums, Totals { ended: vec![2, 0, 0], attempts: 3, cut: false })
+    }
+
+    fn broken(plan: &Plan, sums: &Accumulated, totals: &Totals) -> Vec<(&'static str, String)> {
+        let checks = checks(plan, sums, totals);
+        checks.into_iter().flat_map(|c| c.broken.into_iter().map(move |b| (c.name, b))).collect()
+    }
+
+    #[test]
+    fn a_sound_trial_passes() {
+        let (plan, sums, totals) = sums();
+        assert_eq!(broken(&plan, &sums, &totals), []);
+        assert_eq!(checks(&plan, &sums, &totals).len(), 7);
+    }
+
+    #[test]
+    fn an_outcome_too_few_breaks_three_sums() {
+        let (plan, mut sums, totals) = sums();
+        sums.add(&plan, &snapshot(2, 1, [((1, 0), cell(1, 0, 0, 0))], [0, 0, 0]));
+        assert_eq!(
+            broken(&plan, &sums, &totals),
+            [
+                (
+                    "offered_equals_outcomes",
+                    "3 read operations were offered in the measured time, but 2 have an outcome".to_owned()
+                ),
+                (
+                    "open_operations_add_up",
+                    "from 2 s to 3 s read had 0 open operations, got 1 more, resolved 0 and had 0 left"
+                        .to_owned()
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_engines_own_counts_are_compared() {
+        let (plan, sums, _) = sums();
+        let totals = Totals { ended: vec![3, 0, 0], attempts: 4, cut: false };
+        assert_eq!(
+            broken(&plan, &sums, &totals),
+            [
+                ("ended_equals_totals", "3 read operations ended, but 2 outcomes were recorded".to_owned()),
+                ("attempts_equal_totals", "4 attempts ended, but 3 were recorded".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn attempts_must_be_commands_and_retries_where_both_are_known() {
+        let (mut plan, mut sums, totals) = sums();
+        sums.cells.get_mut(&(1, 0)).unwrap().retries = 2;
+        assert_eq!(
+            broken(&plan, &sums, &totals),
+            [(
+                "attempts_equal_commands_plus_retries",
+                "read made 3 attempts in the measured time, but 2 commands and 2 retries".to_owned()
+            )]
+        );
+        sums.cells.get_mut(&(1, 0)).unwrap().outcomes.in_flight = 1;
+        assert!(broken(&plan, &sums, &totals).iter().all(|(name, _)| !name.starts_with("attempts")));
+        sums.cells.get_mut(&(1, 0)).unwrap().outcomes.in_flight = 0;
+        plan.attempts = Attempts::Light;
+        assert_eq!(broken(&plan, &sums, &totals), []);
+    }
+
+    #[test]
+    fn gaps_and_strangers_are_told() {
+        let (plan, mut sums, totals) = sums();
+        let mut late = snapshot(7, 1, [], [0, 0, 0]);
+        late.orphans.insert("endSessions".to_owned(), 1);
+        late.orphans.insert("find".to_owned(), 4);
+        sums.add(&plan, &late);
+        assert_eq!(
+            broken(&plan, &sums, &totals),
+            [
+                (
+                    "intervals_follow_each_other",
+                    "an interval ended at 2 s and the next started at 7 s".to_owned()
+                ),
+                (
+                    "only_housekeeping_outside_operations",
+                    "4 find commands were sent outside any operation".to_owned()
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn one_bug_does_not_fill_the_screen() {
+        let (plan, mut sums, totals) = sums();
+        for i in 2..100 {
+            sums.add(&plan, &snapshot(i, 1, [], [i, 0, 0]));
+        }
+        let broken = broken(&plan, &sums, &totals);
+        assert_eq!(broken.len(), 6);
+        assert_eq!(broken[5].1, "the same in 93 more places");
+    }
+}

@@ -1,0 +1,139 @@
+//! An interval as rows of `intervals.csv`.
+
+use super::accumulated::GeneratorSummary;
+use super::facts::{ALL, CLIENT, TrialFacts, is_open, operations, per_second, rounded, seconds};
+use super::figures::{Figures, Quantiles};
+use super::tables::IntervalRow;
+use crate::plan::Plan;
+use crate::plan::timeline::Segment;
+use crate::snapshot::{Generator, Snapshot};
+use crate::stats::OpStats;
+
+/// Everything that the rows of one interval have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Interval<'a> {
+    pub run_id: &'a str,
+    pub facts: &'a TrialFacts,
+    pub snapshot: &'a Snapshot,
+    /// The segment it lies in.
+    pub segment: &'a Segment,
+    /// The wall-clock time of its end.
+    pub timestamp: &'a str,
+    /// Open operations at its start, by operation.
+    pub open: &'a [u64],
+}
+
+/// Hands out a row for each operation, and one for all of them: percentiles do not add.
+pub(crate) fn for_each_row<E>(
+    interval: Interval<'_>,
+    mut take: impl FnMut(&IntervalRow<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let plan = &interval.facts.plan;
+    let mut all = OpStats::default();
+    for (i, name) in operations(plan) {
+        let stats = merged(interval.snapshot, i);
+        take(&row(plan, interval, name, Some(i), &stats))?;
+        all.merge(&stats);
+    }
+    take(&row(plan, interval, ALL, None, &all))
+}
+
+/// What happened to one operation, whichever segment it was meant for.
+pub(crate) fn merged(snapshot: &Snapshot, operation: usize) -> OpStats {
+    let mut sum = OpStats::default();
+    for ((_, op), stats) in &snapshot.cells {
+        if *op == operation {
+            sum.merge(stats);
+        }
+    }
+    sum
+}
+
+fn row<'a>(
+    plan: &Plan,
+    interval: Interval<'a>,
+    name: &'a str,
+    operation: Option<usize>,
+    stats: &OpStats,
+) -> IntervalRow<'a> {
+    let Interval { snapshot, open, .. } = interval;
+    let figures = Figures::new(plan, operation, stats);
+    let (latency, service) = (Quantiles::of(&stats.latency), Quantiles::of(&stats.service));
+    let failed = Quantiles::of(&stats.failed_latency);
+    let (served, rejected) = (Quantiles::of(&stats.attempt_ok), Quantiles::of(&stats.attempt_rejected));
+    let length_s = seconds(snapshot.end_ns.saturating_sub(snapshot.start_ns));
+    let open_of = |open: &[u64]| match operation {
+        Some(i) => open.get(i).copied().unwrap_or(0),
+        None => open.iter().sum(),
+    };
+    // The generator is one for all operations.
+    let generator = |of: fn(&Generator) -> u64| operation.is_none().then(|| of(&snapshot.generator));
+    let whole = GeneratorSummary::of(snapshot);
+    let outcomes = stats.outcomes;
+    IntervalRow {
+        run_id: interval.run_id,
+        trial: interval.facts.trial,
+        variant: &interval.facts.variant,
+        timestamp: interval.timestamp,
+        elapsed_s: seconds(snapshot.end_ns),
+        interval_s: length_s,
+        phase: interval.segment.phase.name(),
+        segment: &interval.segment.name,
+        client: CLIENT,
+        op: name,
+        open_at_start: open_of(open),
+        offered: stats.offered,
+        ops_ok: outcomes.ok,
+        ops_failed: outcomes.failed,
+        ops_gave_up: stats.gave_up,
+        ops_timed_out: outcomes.timed_out,
+        ops_dropped: outcomes.dropped,
+        ops_parked: outcomes.parked,
+        ops_not_started: outcomes.not_started,
+        ops_in_flight: outcomes.in_flight,
+        open_at_end: open_of(&snapshot.open),
+        calls: stats.calls,
+        commands: figures.commands(),
+        attempts: stats.attempts,
+        retries: figures.retries(),
+        app_retries: stats.app_retries(),
+        rejected: figures.rejected(),
+        retargeted: figures.retargeted(),
+        in_flight: generator(|g| g.in_flight),
+        generator_workers: generator(|g| g.workers),
+        offered_ops_per_s: per_second(stats.offered, length_s).filter(|_| is_open(plan)),
+        goodput_ops_per_s: per_second(outcomes.ok, length_s),
+        error_rate: stats.error_rate().map(|r| rounded(r, 6)),
+        amplification: figures.amplification(),
+        backoff_mean_us: figures.backoff_mean_us(),
+        latency_mean_us: latency.mean,
+        latency_p50_us: latency.p50,
+        latency_p90_us: latency.p90,
+        latency_p99_us: latency.p99,
+        latency_p99_9_us: latency.p99_9,
+        latency_max_us: latency.max,
+        service_mean_us: service.mean,
+        service_p50_us: service.p50,
+        service_p90_us: service.p90,
+        service_p99_us: service.p99,
+        service_p99_9_us: service.p99_9,
+        service_max_us: service.max,
+        failed_latency_p50_us: failed.p50,
+        failed_latency_p99_us: failed.p99,
+        attempt_ok_p50_us: served.p50,
+        attempt_ok_p99_us: served.p99,
+        attempt_rejected_p50_us: rejected.p50,
+        attempt_rejected_p99_us: rejected.p99,
+        checkout_p99_us: stats.checkout.percentile_us(0.99),
+        behind_ms: generator(|g| g.behind_ns).map(milliseconds),
+        lag_p99_us: stats.lag.percentile_us(0.99),
+        cpu_us_per_op: whole.cpu_us_per_op().filter(|_| operation.is_none()),
+        cpu_share: whole.cpu_share().filter(|_| operation.is_none()).map(|share| rounded(share, 3)),
+        rss_bytes: generator(|g| g.rss_bytes),
+    }
+}
+
+/// Nanoseconds as milliseconds, to the microsecond.
+pub(crate) fn milliseconds(nanos: u64) -> f64 {
+    rounded(seconds(nanos) * 1e3, 3)
+}

@@ -1,0 +1,127 @@
+//! What people must know to read a trial's numbers.
+
+use super::facts::{TrialFacts, is_open, reasons_known, seconds};
+use super::summary::{OpSummary, SegmentSummary};
+use crate::plan::load::Model;
+use crate::plan::timeline::nanos;
+use crate::stats::{OpStats, ratio};
+
+/// A target missed by more than this share is told.
+const MISSED_SHARE: f64 = 0.01;
+
+/// How many standard deviations a random number of arrivals may be off.
+const DEVIATIONS: f64 = 4.0;
+
+/// The share of the processors from which on the generator is called saturated.
+pub const SATURATED_SHARE: f64 = 0.9;
+
+/// The share of the time from which on waiting for connections is called the limit.
+const POOL_SHARE: f64 = 0.5;
+
+/// All notes of a trial, the most important first. The first segment is the whole.
+pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) -> Vec<String> {
+    let Some(whole) = segments.first() else { return Vec::new() };
+    let mut notes = Vec::new();
+    if cut {
+        notes.push(format!(
+            "the run was cut: {} s of {} were measured",
+            whole.duration_s, facts.plan.load.duration
+        ));
+    }
+    notes.extend(missed(facts, whole));
+    if saturated(facts, whole) {
+        notes.push(format!(
+            "the load generator used {:.1} of {} processors: the numbers may show its limit, not the servers'",
+            whole.generator.cpu_share().unwrap_or(0.0),
+            facts.cores
+        ));
+    }
+    if facts.plan.overloads.iter().any(|o| !o.fault.depends_on_load()) {
+        notes.push(
+            "these rejections do not depend on load, so more retries always look better here than on a server that \
+             is really overloaded"
+                .to_owned(),
+        );
+    }
+    if !is_open(&facts.plan) {
+        notes.push("closed: latency omits waiting".to_owned());
+    }
+    if !reasons_known(&facts.plan) {
+        notes.push(
+            "attempts were counted by pool events alone: why they failed is unknown, as are the retries of operations \
+             with several commands"
+                .to_owned(),
+        );
+    }
+    notes.extend(too_few(whole));
+    notes.extend(clipped(&whole.all().stats));
+    notes
+}
+
+/// Whether less was started in the measured time than was wanted; says how much and what was short.
+pub(crate) fn missed(facts: &TrialFacts, whole: &SegmentSummary) -> Option<String> {
+    let target = whole.all().target_ops_per_s?;
+    let wanted = target * whole.duration_s;
+    let due = whole.generator.due;
+    let started = due.saturating_sub(whole.generator.queued_at_end);
+    let (due_f, started_f) = (ratio(due, 1)?, ratio(started, 1)?);
+    // Poisson arrivals are off by the root of their number, which is no fault; what was due and not started is.
+    let late = started_f < due_f * (1.0 - MISSED_SHARE);
+    let few = due_f < wanted * (1.0 - MISSED_SHARE) - DEVIATIONS * wanted.sqrt();
+    (late || few).then(|| {
+        format!(
+            "target missed: {wanted:.0} operations were wanted in the measured time, {due} were due and {started} \
+             started; {}",
+            limit(facts, whole)
+        )
+    })
+}
+
+/// What kept the load from being made.
+fn limit(facts: &TrialFacts, whole: &SegmentSummary) -> String {
+    let stats = &whole.all().stats;
+    let in_driver = stats.latency_ns.saturating_sub(stats.wait_ns);
+    let pool = ratio(stats.checkout_ns, in_driver).is_some_and(|share| share > POOL_SHARE);
+    match facts.plan.load.model {
+        _ if saturated(facts, whole) => "the load generator's processors were the limit".to_owned(),
+        _ if pool => "connections were the limit (maxPoolSize)".to_owned(),
+        Model::Open { max_in_flight, .. } if whole.generator.in_flight_max >= u64::from(max_in_flight) => {
+            format!("max_in_flight = {max_in_flight} was the limit, as the servers' answers took long")
+        }
+        _ => "the servers' answers were the limit".to_owned(),
+    }
+}
+
+fn saturated(facts: &TrialFacts, whole: &SegmentSummary) -> bool {
+    ratio(facts.cores as u64, 1)
+        .zip(whole.generator.cpu_share())
+        .is_some_and(|(cores, share)| share >= SATURATED_SHARE * cores)
+}
+
+/// Percentiles of the table on screen that some operations have too few samples for: of each only the first.
+fn too_few(whole: &SegmentSummary) -> Vec<String> {
+    let percentiles = [("p50", 0.5, 20), ("p90", 0.9, 100), ("p99", 0.99, 1000)];
+    let first_missing = |op: &OpSummary| {
+        percentiles.iter().position(|&(_, quantile, _)| op.stats.latency.percentile_us(quantile).is_none())
+    };
+    let note = |(i, (percentile, _, needed))| {
+        let without = whole.operations.iter().filter(|op| first_missing(op) == Some(i));
+        let each: Vec<String> = without.map(|op| format!("{} ({})", op.name, op.stats.outcomes.ok)).collect();
+        (!each.is_empty()).then(|| {
+            format!(
+                "{percentile} takes {needed} successful operations, so it is left out for {}",
+                each.join(", ")
+            )
+        })
+    };
+    percentiles.into_iter().enumerate().filter_map(note).collect()
+}
+
+fn clipped(stats: &OpStats) -> Option<String> {
+    let count = stats.latency.clipped() + stats.failed_latency.clipped();
+    let ceiling = seconds(nanos(std::time::Duration::from_micros(crate::stats::latencies::CEILING_US)));
+    (count > 0).then(|| format!("{count} latencies above {ceiling} s were counted as {ceiling} s"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+use super::*;
+use crate::results::EndFacts;
+use crate::results::Summary;
+use crate::results::accumulated::Accumulated;
+use crate::results::testing::{self, cell, snapshot};
+use crate::snapshot::Totals;
+
+/// Ten seconds of a plan with these many reads due and these many left open, and a hand in the last snapshot.
+fn summary(
+    plan: crate::plan::Plan,
+    due: u64,
+    left: u64,
+    change: fn(&mut crate::snapshot::Snapshot),
+) -> Summary {
+    let mut sums = Accumulated::new(&plan);
+    for second in 0..9 {
+        sums.add(&plan, &snapshot(second, 1, [((1, 0), cell(due / 10, due / 10, due / 10, 0))], [0; 3]));
+    }
+    let mut last =
+        snapshot(9, 1, [((1, 0), cell(due / 10, due / 10 - left, due / 10 - left, 0))], [left, 0, 0]);
+    change(&mut last);
+    sums.add(&plan, &last);
+    Summary::new("run".to_owned(), testing::facts(plan), &sums, Totals::default(), EndFacts::default())
+}
+
+fn plan() -> crate::plan::Plan {
+    testing::plan_with_stages(&[(10, 100.0, 100.0)])
+}
+
+fn missed_by(due: u64, left: u64, change: fn(&mut crate::snapshot::Snapshot)) -> Option<String> {
+    let summary = summary(plan(), due, left, change);
+    missed(&summary.facts, summary.whole())
+}
+
+#[test]
+fn a_target_is_missed_by_what_was_due_and_not_started() {
+    // One of the operations left open is with the driver, so eleven left are ten of a thousand not started: just 1 %.
+    assert_eq!(missed_by(1000, 11, |_| ()), None);
+    assert_eq!(
+        missed_by(1000, 12, |_| ()).unwrap(),
+        "target missed: 1000 operations were wanted in the measured time, 1000 were due and 989 started; the servers' \
+         answers were the limit"
+    );
+}
+
+#[test]
+fn chance_is_no_miss() {
+    // The root of 1000 is 32: four of them and 1 % are less than 140.
+    assert_eq!(missed_by(870, 0, |_| ()), None);
+    assert!(missed_by(850, 0, |_| ()).is_some());
+}
+
+#[test]
+fn what_was_short_is_named() {
+    let limit = |change| missed_by(1000, 50, change).unwrap().split("; ").last().unwrap().to_owned();
+    // Two processors for all ten seconds.
+    assert!(limit(|s| s.generator.cpu_ns = 20_000_000_000).contains("processors"));
+    assert!(limit(|s| s.cells.get_mut(&(1, 0)).unwrap().checkout_ns = 2_000_000_000).contains("maxPoolSize"));
+    assert_eq!(
+        missed_by(10_000, 1000, |s| s.generator.in_flight = 800).unwrap().split("; ").last(),
+        Some("the servers' answers were the limit")
+    );
+    assert!(
+        missed_by(20_000, 1900, |s| s.generator.in_flight = 1000).unwrap().contains("max_in_flight = 1000")
+    );
+}
+
+#[test]
+fn readers_are_told_what_the_numbers_leave_out() {
+    let quiet = |s: &Summary| s.notes.clone();
+    assert_eq!(
+        quiet(&summary(plan(), 1000, 0, |_| ())),
+        ["p50 takes 20 successful operations, so it is left out for scan (0)"]
+    );
+    let mut light = testing::closed_plan(4);
+    light.attempts = crate::plan::Attempts::Light;
+    light.overloads = testing::overload_plan().overloads;
+    light.operations[1].weight = 0;
+    let mut sums = Accumulated::new(&light);
+    let mut slow = cell(150, 149, 149, 0);
+    slow.outcomes.failed = 1;
+    slow.failed_latency.record_ns(121_000_000_000);
+    sums.add(&light, &snapshot(0, 1, [((1, 0), slow)], [0; 3]));
+    let totals = Totals { ended: vec![150, 0, 0], attempts: 149, cut: true };
+    let summary = Summary::new("run".to_owned(), testing::facts(light), &sums, totals, EndFacts::default());
+    let starts = [
+        "the run was cut: 1 s of 1m were measured",
+        "these rejections do not depend on load",
+        "closed: latency omits waiting",
+        "attempts were counted by pool events alone",
+        "p99 takes 1000 successful operations, so it is left out for read (149), all (149)",
+        "1 latencies above 120 s were counted as 120 s",
+    ];
+    assert_eq!(summary.notes.len(), starts.len(), "{:?}", summary.notes);
+    for (note, start) in summary.notes.iter().zip(starts) {
+        assert!(note.starts_with(start), "{note}");
+    }
+}

@@ -1,0 +1,117 @@
+//! A trial's files while it runs: takes intervals and events, and writes each at once.
+
+use super::accumulated::Accumulated;
+use super::csv_file::{CsvFile, columns};
+use super::end_tables::EndTables;
+use super::facts::{TrialFacts, signed_seconds};
+use super::hlog::HistogramLog;
+use super::intervals::{self, Interval};
+use super::notes::missed;
+use super::tables::{EventRow, IntervalRow, ServerRow};
+use super::writer::{Batch, Sink};
+use super::{EndFacts, Error, RunDirectory, Summary, runs_csv, servers, trial_rows};
+use crate::plan::timeline::{index_at, nanos};
+use crate::snapshot::{Event, Totals};
+
+/// Everything that is open while a trial runs.
+pub(crate) struct Recording {
+    directory: RunDirectory,
+    facts: TrialFacts,
+    sums: Accumulated,
+    intervals: CsvFile,
+    servers: CsvFile,
+    events: CsvFile,
+    log: HistogramLog,
+    ended: EndTables,
+}
+
+impl Recording {
+    /// Opens all files.
+    pub fn start(directory: &RunDirectory, facts: TrialFacts) -> Result<Self, Error> {
+        let server_columns: Vec<String> =
+            columns::<ServerRow<'_>>().into_iter().chain(servers::counter_columns()).collect();
+        Ok(Self {
+            intervals: CsvFile::open(directory.file("intervals.csv"), &columns::<IntervalRow<'_>>())?,
+            servers: CsvFile::open(directory.file("servers.csv"), &server_columns)?,
+            events: CsvFile::open(directory.file("events.csv"), &columns::<EventRow<'_>>())?,
+            log: HistogramLog::open(directory.file("latency.hlog"), facts.go)?,
+            ended: EndTables::open(directory, &facts)?,
+            sums: Accumulated::new(&facts.plan),
+            directory: directory.clone(),
+            facts,
+        })
+    }
+
+    fn own_event(&mut self, at_ns: u64, kind: &str, detail: String) -> Result<(), Error> {
+        let at_ns = i64::try_from(at_ns).unwrap_or(i64::MAX);
+        self.event(&Event { at_ns, kind: kind.to_owned(), subject: String::new(), detail })
+    }
+}
+
+impl Sink for Recording {
+    type Output = Summary;
+
+    fn interval(&mut self, batch: Batch) -> Result<(), Error> {
+        let snapshot = &batch.snapshot;
+        let end_ns = i64::try_from(snapshot.end_ns).unwrap_or(i64::MAX);
+        let timestamp = format!("{:.3}", self.facts.time_at(end_ns));
+        let interval = Interval {
+            run_id: self.directory.id(),
+            facts: &self.facts,
+            snapshot,
+            segment: self.sums.segment_of(snapshot),
+            timestamp: &timestamp,
+            open: &self.sums.open,
+        };
+        intervals::for_each_row(interval, |row| self.intervals.row(row))?;
+        self.intervals.flush()?;
+        for row in servers::rows(interval, &batch.servers) {
+            self.servers.row(row)?;
+        }
+        self.servers.flush()?;
+        for (&(segment, operation), stats) in &snapshot.cells {
+            let segment = self.sums.segments.get(segment).map(|s| &*s.name).unwrap_or_default();
+            let operation = self.facts.plan.operations.get(operation).map(|o| &*o.name).unwrap_or_default();
+            self.log.add(self.facts.trial, segment, operation, stats);
+        }
+        self.log.advance(snapshot.end_ns)?;
+        self.sums.add(&self.facts.plan, snapshot);
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event) -> Result<(), Error> {
+        // What happens before Go is put with the warm-up, which starts there.
+        let segment = &self.sums.segments[index_at(&self.sums.segments, event.at_ns.try_into().unwrap_or(0))];
+        self.events.row(EventRow {
+            run_id: self.directory.id(),
+            trial: self.facts.trial,
+            variant: &self.facts.variant,
+            timestamp: &format!("{:.3}", self.facts.time_at(event.at_ns)),
+            elapsed_s: signed_seconds(event.at_ns),
+            phase: segment.phase.name(),
+            segment: &segment.name,
+            kind: &event.kind,
+            subject: &event.subject,
+            detail: &event.detail,
+        })?;
+        self.events.flush()
+    }
+
+    fn abandon(&mut self) -> Result<(), Error> {
+        self.log.flush()
+    }
+
+    fn finish(mut self, totals: Totals, end: EndFacts) -> Result<Summary, Error> {
+        self.log.flush()?;
+        let id = self.directory.id().to_owned();
+        let summary = Summary::new(id, self.facts.clone(), &self.sums, totals, end);
+        if let Some(detail) = missed(&self.facts, summary.whole()) {
+            let load = &self.facts.plan.load;
+            let planned_ns = nanos(load.warmup.duration()) + nanos(load.duration.duration());
+            self.own_event(planned_ns.min(self.sums.end_ns), "target_missed", detail)?;
+        }
+        self.ended.write(&summary, &self.sums)?;
+        runs_csv::append(self.directory.root(), &trial_rows::runs(&summary))?;
+        Ok(summary)
+    }
+}

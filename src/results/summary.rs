@@ -1,0 +1,149 @@
+//! What a trial came to: the statistics of each measured segment and operation, and whether they add up.
+
+use jiff::Timestamp;
+
+use super::accumulated::{Accumulated, GeneratorSummary};
+use super::checks::{Check, checks};
+use super::facts::{ALL, EndFacts, TrialFacts, expected, operations, rounded, seconds, share};
+use super::figures::Figures;
+use super::notes::notes;
+use crate::plan::Plan;
+use crate::plan::timeline::nanos;
+use crate::snapshot::Totals;
+use crate::stats::OpStats;
+
+/// One trial's result: what the table on screen shows and `run.json` stores.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The run it is part of.
+    pub run_id: String,
+    /// What was known at its start.
+    pub facts: TrialFacts,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// What the engine counted on its own.
+    pub totals: Totals,
+    /// First `all`, the whole measured time; then, when there is an overload, each measured segment that was reached.
+    pub segments: Vec<SegmentSummary>,
+    /// The sums that were checked.
+    pub checks: Vec<Check>,
+    /// A sentence for each sum that did not add up; anything here makes the run fail.
+    pub broken: Vec<String>,
+    /// What people must know to read the numbers.
+    pub notes: Vec<String>,
+}
+
+/// One measured segment.
+#[derive(Clone, Debug)]
+pub struct SegmentSummary {
+    /// Its name.
+    pub name: String,
+    /// How long it lasted: for a cut run only what ran.
+    pub duration_s: f64,
+    /// In the plan's order, and `all` last.
+    pub operations: Vec<OpSummary>,
+    /// How the load generator fared meanwhile.
+    pub generator: GeneratorSummary,
+}
+
+/// One operation in one segment.
+#[derive(Clone, Debug)]
+pub struct OpSummary {
+    /// Its name, or `all`.
+    pub name: String,
+    /// Its position in the plan; `None` for `all`.
+    pub operation: Option<usize>,
+    /// What the plan asked for; `None` in the closed model.
+    pub target_ops_per_s: Option<f64>,
+    /// What is known of it.
+    pub stats: OpStats,
+}
+
+impl OpSummary {
+    /// The values of its columns.
+    pub fn figures(&self, plan: &Plan) -> Figures<'_> {
+        Figures::new(plan, self.operation, &self.stats)
+    }
+}
+
+impl Summary {
+    /// Puts a trial's sums together.
+    pub(crate) fn new(
+        run_id: String,
+        facts: TrialFacts,
+        sums: &Accumulated,
+        totals: Totals,
+        end: EndFacts,
+    ) -> Self {
+        let segments = segments(&facts.plan, sums, end.stopped_ns);
+        let checks = checks(&facts.plan, sums, &totals);
+        let broken = checks.iter().flat_map(|check| check.broken.clone()).collect();
+        let mut notes = notes(&facts, &segments, totals.cut);
+        notes.extend(end.notes);
+        let end_ns = i64::try_from(sums.end_ns).unwrap_or(i64::MAX);
+        let ended = end.ended.unwrap_or_else(|| facts.time_at(end_ns));
+        Self { run_id, facts, ended, totals, segments, checks, broken, notes }
+    }
+
+    /// The whole measured time.
+    pub fn whole(&self) -> &SegmentSummary {
+        // `segments` always puts it first.
+        &self.segments[0]
+    }
+
+    /// All operations over the whole measured time.
+    pub fn overall(&self) -> &OpSummary {
+        self.whole().all()
+    }
+}
+
+impl SegmentSummary {
+    /// All operations together.
+    pub fn all(&self) -> &OpSummary {
+        // `segment` always puts it last.
+        &self.operations[self.operations.len() - 1]
+    }
+}
+
+/// The measured segments, `all` first.
+fn segments(plan: &Plan, sums: &Accumulated, stopped_ns: Option<u64>) -> Vec<SegmentSummary> {
+    let ran_ns = stopped_ns.map_or(sums.end_ns, |stopped| stopped.min(sums.end_ns));
+    let measured = sums.measured();
+    let every: Vec<usize> = measured.iter().flat_map(|(_, parts)| parts.iter().copied()).collect();
+    let mut summaries = vec![segment(plan, sums, ALL, &every, ran_ns)];
+    if !plan.overloads.is_empty() {
+        let each = measured.iter().map(|(name, parts)| segment(plan, sums, name, parts, ran_ns));
+        summaries.extend(each.filter(|s| s.duration_s > 0.0));
+    }
+    summaries
+}
+
+fn segment(plan: &Plan, sums: &Accumulated, name: &str, parts: &[usize], ran_ns: u64) -> SegmentSummary {
+    let warmup_ns = nanos(plan.load.warmup.duration());
+    let (mut length_ns, mut wanted) = (0, Some(0.0));
+    let mut generator = GeneratorSummary::default();
+    for &part in parts {
+        let (start, end) = (sums.segments[part].start_ns, sums.segments[part].end_ns.min(ran_ns));
+        if start < end {
+            length_ns += end - start;
+            let more = expected(plan, seconds(start - warmup_ns), seconds(end - warmup_ns));
+            wanted = wanted.zip(more).map(|(a, b)| a + b);
+        }
+        generator.merge(&sums.generator[part]);
+    }
+    let duration_s = seconds(length_ns);
+    let target =
+        wanted.filter(|_| duration_s > 0.0 && super::facts::is_open(plan)).map(|wanted| wanted / duration_s);
+    let one = |name: &str, operation: Option<usize>| OpSummary {
+        name: name.to_owned(),
+        operation,
+        target_ops_per_s: target.map(|t| rounded(t * operation.map_or(1.0, |i| share(plan, i)), 3)),
+        stats: sums.merged(parts, operation),
+    };
+    let mut all: Vec<OpSummary> = operations(plan).map(|(i, name)| one(name, Some(i))).collect();
+    all.push(one(ALL, None));
+    SegmentSummary { name: name.to_owned(), duration_s, operations: all, generator }
+}
+
+#[cfg(test)]
+mod tests;

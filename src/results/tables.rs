@@ -1,0 +1,289 @@
+//! The contract of the CSV files: one struct per file, its fields the columns in their order.
+//!
+//! Keys come first, then counts, rates and times. Names are snake_case with the unit last; times are whole microseconds;
+//! `p99_9` is the 99.9th percentile. Empty means no data and 0 a measured zero; a percentile is empty unless ten samples
+//! lie beyond it. New columns are added at the end only (before `param_` and `server_` columns, which depend on the run).
+
+use serde::{Deserialize, Serialize};
+
+/// The version of all tables: raised when a column changes its meaning or goes away.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// `summary.csv`: trial × segment × client × operation, by intended start. `param_` columns follow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct SummaryRow {
+    pub schema_version: u32,
+    pub run_id: String,
+    pub trial: u32,
+    pub variant: String,
+    pub repeat: u32,
+    pub segment: String,
+    pub client: String,
+    pub op: String,
+    pub driver: String,
+    pub driver_version: String,
+    pub server_version: String,
+    pub mechanism: String,
+    pub model: String,
+    pub target_ops_per_s: Option<f64>,
+    pub workers: Option<u32>,
+    pub duration_s: f64,
+    pub offered: u64,
+    pub ops_ok: u64,
+    pub ops_failed: u64,
+    pub ops_gave_up: u64,
+    pub ops_timed_out: u64,
+    pub ops_dropped: u64,
+    pub ops_parked: u64,
+    pub ops_not_started: u64,
+    pub ops_in_flight: u64,
+    pub offered_ops_per_s: Option<f64>,
+    pub goodput_ops_per_s: Option<f64>,
+    pub error_rate: Option<f64>,
+    pub loss_rate: Option<f64>,
+    pub calls: u64,
+    pub commands: Option<u64>,
+    pub attempts: u64,
+    pub retries: Option<u64>,
+    pub app_retries: u64,
+    pub rejected: Option<u64>,
+    pub retargeted: Option<u64>,
+    pub amplification: Option<f64>,
+    pub backoff_mean_us: Option<u64>,
+    pub latency_mean_us: Option<u64>,
+    pub latency_p50_us: Option<u64>,
+    pub latency_p90_us: Option<u64>,
+    pub latency_p99_us: Option<u64>,
+    pub latency_p99_9_us: Option<u64>,
+    pub latency_max_us: Option<u64>,
+    pub service_mean_us: Option<u64>,
+    pub service_p50_us: Option<u64>,
+    pub service_p90_us: Option<u64>,
+    pub service_p99_us: Option<u64>,
+    pub service_p99_9_us: Option<u64>,
+    pub service_max_us: Option<u64>,
+    pub failed_latency_p50_us: Option<u64>,
+    pub failed_latency_p99_us: Option<u64>,
+    pub attempt_ok_p50_us: Option<u64>,
+    pub attempt_ok_p99_us: Option<u64>,
+    pub attempt_rejected_p50_us: Option<u64>,
+    pub attempt_rejected_p99_us: Option<u64>,
+    pub checkout_p99_us: Option<u64>,
+    /// This and the next but one are of the generator as a whole, so they stand in the rows of all operations only.
+    pub behind_max_ms: Option<f64>,
+    pub lag_p99_us: Option<u64>,
+    pub cpu_us_per_op: Option<f64>,
+    pub rss_max_bytes: Option<u64>,
+}
+
+/// `intervals.csv`: interval × client × operation, by the time things happened. `timestamp` and `elapsed_s` are of the
+/// interval's end; open_at_start + offered = the outcomes + open_at_end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct IntervalRow<'a> {
+    pub run_id: &'a str,
+    pub trial: u32,
+    pub variant: &'a str,
+    pub timestamp: &'a str,
+    pub elapsed_s: f64,
+    pub interval_s: f64,
+    pub phase: &'a str,
+    pub segment: &'a str,
+    pub client: &'a str,
+    pub op: &'a str,
+    pub open_at_start: u64,
+    pub offered: u64,
+    pub ops_ok: u64,
+    pub ops_failed: u64,
+    pub ops_gave_up: u64,
+    pub ops_timed_out: u64,
+    pub ops_dropped: u64,
+    pub ops_parked: u64,
+    pub ops_not_started: u64,
+    pub ops_in_flight: u64,
+    pub open_at_end: u64,
+    pub calls: u64,
+    pub commands: Option<u64>,
+    pub attempts: u64,
+    pub retries: Option<u64>,
+    pub app_retries: u64,
+    pub rejected: Option<u64>,
+    pub retargeted: Option<u64>,
+    /// Operations given to the driver at the interval's end, and the tasks there are to carry them.
+    pub in_flight: Option<u64>,
+    pub generator_workers: Option<u64>,
+    pub offered_ops_per_s: Option<f64>,
+    pub goodput_ops_per_s: Option<f64>,
+    pub error_rate: Option<f64>,
+    pub amplification: Option<f64>,
+    pub backoff_mean_us: Option<u64>,
+    pub latency_mean_us: Option<u64>,
+    pub latency_p50_us: Option<u64>,
+    pub latency_p90_us: Option<u64>,
+    pub latency_p99_us: Option<u64>,
+    pub latency_p99_9_us: Option<u64>,
+    pub latency_max_us: Option<u64>,
+    pub service_mean_us: Option<u64>,
+    pub service_p50_us: Option<u64>,
+    pub service_p90_us: Option<u64>,
+    pub service_p99_us: Option<u64>,
+    pub service_p99_9_us: Option<u64>,
+    pub service_max_us: Option<u64>,
+    pub failed_latency_p50_us: Option<u64>,
+    pub failed_latency_p99_us: Option<u64>,
+    pub attempt_ok_p50_us: Option<u64>,
+    pub attempt_ok_p99_us: Option<u64>,
+    pub attempt_rejected_p50_us: Option<u64>,
+    pub attempt_rejected_p99_us: Option<u64>,
+    pub checkout_p99_us: Option<u64>,
+    pub behind_ms: Option<f64>,
+    pub lag_p99_us: Option<u64>,
+    pub cpu_us_per_op: Option<f64>,
+    /// Of one processor: 2 is two of them busy.
+    pub cpu_share: Option<f64>,
+    pub rss_bytes: Option<u64>,
+}
+
+/// `retries.csv`: trial × segment × operation × number of retries.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct RetriesRow<'a> {
+    pub run_id: &'a str,
+    pub trial: u32,
+    pub variant: &'a str,
+    pub segment: &'a str,
+    pub client: &'a str,
+    pub op: &'a str,
+    pub retries: u32,
+    pub ops_ok: u64,
+    pub ops_failed: u64,
+    pub latency_p50_us: Option<u64>,
+    pub latency_p99_us: Option<u64>,
+    pub ops_gave_up: u64,
+}
+
+/// `backoff.csv`: trial × operation × which retry (1 is a command's first), over the measured time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct BackoffRow<'a> {
+    pub run_id: &'a str,
+    pub trial: u32,
+    pub variant: &'a str,
+    pub client: &'a str,
+    pub op: &'a str,
+    pub retry: u32,
+    pub count: u64,
+    pub backoff_mean_us: Option<u64>,
+    pub backoff_p50_us: Option<u64>,
+    pub backoff_p99_us: Option<u64>,
+    pub backoff_max_us: Option<u64>,
+}
+
+/// `errors.csv`: trial × segment × operation × level × class of error, warm-up and cool-down included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct ErrorRow<'a> {
+    pub run_id: &'a str,
+    pub trial: u32,
+    pub variant: &'a str,
+    pub phase: &'a str,
+    pub segment: &'a str,
+    pub client: &'a str,
+    pub op: &'a str,
+    /// `attempt` or `operation`.
+    pub level: &'a str,
+    pub kind: &'a str,
+    pub code: Option<i32>,
+    pub code_name: &'a str,
+    /// Joined by `+`.
+    pub labels: String,
+    pub count: u64,
+    pub first_seen_s: f64,
+    pub last_seen_s: f64,
+    pub example: &'a str,
+}
+
+/// `servers.csv`: interval × server. What the client saw is empty for a server it never used, the role and what the
+/// server says of itself for one that was not asked or did not answer. `server_` columns follow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct ServerRow<'a> {
+    pub run_id: &'a str,
+    pub trial: u32,
+    pub variant: &'a str,
+    pub timestamp: &'a str,
+    pub elapsed_s: f64,
+    pub interval_s: f64,
+    pub phase: &'a str,
+    pub server: &'a str,
+    pub role: &'a str,
+    pub attempts: Option<u64>,
+    pub rejected: Option<u64>,
+    pub retargeted: Option<u64>,
+    pub connections_open: Option<u64>,
+    pub connections_created: Option<u64>,
+    pub connections_closed: Option<u64>,
+    pub closed_stale: Option<u64>,
+    pub closed_idle: Option<u64>,
+    pub closed_error: Option<u64>,
+    pub closed_dropped: Option<u64>,
+    pub closed_pool_closed: Option<u64>,
+    pub checkout_p50_us: Option<u64>,
+    pub checkout_p99_us: Option<u64>,
+    pub pool_clears: Option<u64>,
+}
+
+/// `events.csv`: what happened when.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct EventRow<'a> {
+    pub run_id: &'a str,
+    pub trial: u32,
+    pub variant: &'a str,
+    pub timestamp: &'a str,
+    /// Negative before Go.
+    pub elapsed_s: f64,
+    pub phase: &'a str,
+    pub segment: &'a str,
+    pub kind: &'a str,
+    pub subject: &'a str,
+    pub detail: &'a str,
+}
+
+/// `runs.csv`: one row per trial of every run beside it; the figures are those of its summary row for `all`, `all`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct RunsRow {
+    pub schema_version: u32,
+    pub run_id: String,
+    pub trial: u32,
+    pub variant: String,
+    pub repeat: u32,
+    /// The time of Go.
+    pub timestamp: String,
+    pub profile: String,
+    pub driver: String,
+    pub driver_version: String,
+    pub server_version: String,
+    pub mechanism: String,
+    pub model: String,
+    pub target_ops_per_s: Option<f64>,
+    pub workers: Option<u32>,
+    pub duration_s: f64,
+    pub offered: u64,
+    pub ops_ok: u64,
+    pub goodput_ops_per_s: Option<f64>,
+    pub error_rate: Option<f64>,
+    pub loss_rate: Option<f64>,
+    pub amplification: Option<f64>,
+    pub latency_p50_us: Option<u64>,
+    pub latency_p99_us: Option<u64>,
+    /// `complete`, `cut`, or `broken` when the sums did not add up.
+    pub result: String,
+    /// The options varied or set, as a JSON object.
+    pub params: String,
+}
+
+#[cfg(test)]
+mod tests;

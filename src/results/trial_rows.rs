@@ -1,0 +1,208 @@
+//! The rows that a trial gets at its end: of `summary.csv`, `retries.csv`, `backoff.csv`, `errors.csv` and `runs.csv`.
+
+use super::accumulated::Accumulated;
+use super::facts::{CLIENT, commands_known, is_open, model_name, per_second, rounded, seconds, workers};
+use super::figures::Quantiles;
+use super::intervals::milliseconds;
+use super::summary::{OpSummary, SegmentSummary, Summary};
+use super::tables::{BackoffRow, ErrorRow, RetriesRow, RunsRow, SCHEMA_VERSION, SummaryRow};
+use crate::snapshot::ErrorLevel;
+
+/// Of `summary.csv`, without the options.
+pub(crate) fn summary(summary: &Summary) -> impl Iterator<Item = SummaryRow> {
+    summary.segments.iter().flat_map(move |segment| {
+        segment.operations.iter().map(move |operation| summary_row(summary, segment, operation))
+    })
+}
+
+fn summary_row(summary: &Summary, segment: &SegmentSummary, operation: &OpSummary) -> SummaryRow {
+    let (facts, plan, stats) = (&summary.facts, &summary.facts.plan, &operation.stats);
+    let figures = operation.figures(plan);
+    let (latency, service) = (Quantiles::of(&stats.latency), Quantiles::of(&stats.service));
+    let failed = Quantiles::of(&stats.failed_latency);
+    let (served, rejected) = (Quantiles::of(&stats.attempt_ok), Quantiles::of(&stats.attempt_rejected));
+    // The generator is one for all operations.
+    let generator = operation.operation.is_none().then_some(&segment.generator);
+    let outcomes = stats.outcomes;
+    SummaryRow {
+        schema_version: SCHEMA_VERSION,
+        run_id: summary.run_id.clone(),
+        trial: facts.trial,
+        variant: facts.variant.clone(),
+        repeat: facts.repeat,
+        segment: segment.name.clone(),
+        client: CLIENT.to_owned(),
+        op: operation.name.clone(),
+        driver: facts.driver.name.clone(),
+        driver_version: facts.driver.version.clone(),
+        server_version: facts.server_version(),
+        mechanism: facts.mechanism().to_owned(),
+        model: model_name(plan).to_owned(),
+        target_ops_per_s: operation.target_ops_per_s,
+        workers: workers(plan),
+        duration_s: segment.duration_s,
+        offered: stats.offered,
+        ops_ok: outcomes.ok,
+        ops_failed: outcomes.failed,
+        ops_gave_up: stats.gave_up,
+        ops_timed_out: outcomes.timed_out,
+        ops_dropped: outcomes.dropped,
+        ops_parked: outcomes.parked,
+        ops_not_started: outcomes.not_started,
+        ops_in_flight: outcomes.in_flight,
+        offered_ops_per_s: per_second(stats.offered, segment.duration_s).filter(|_| is_open(plan)),
+        goodput_ops_per_s: per_second(outcomes.ok, segment.duration_s),
+        error_rate: stats.error_rate().map(|r| rounded(r, 6)),
+        loss_rate: stats.loss_rate().map(|r| rounded(r, 6)),
+        calls: stats.calls,
+        commands: figures.commands(),
+        attempts: stats.attempts,
+        retries: figures.retries(),
+        app_retries: stats.app_retries(),
+        rejected: figures.rejected(),
+        retargeted: figures.retargeted(),
+        amplification: figures.amplification(),
+        backoff_mean_us: figures.backoff_mean_us(),
+        latency_mean_us: latency.mean,
+        latency_p50_us: latency.p50,
+        latency_p90_us: latency.p90,
+        latency_p99_us: latency.p99,
+        latency_p99_9_us: latency.p99_9,
+        latency_max_us: latency.max,
+        service_mean_us: service.mean,
+        service_p50_us: service.p50,
+        service_p90_us: service.p90,
+        service_p99_us: service.p99,
+        service_p99_9_us: service.p99_9,
+        service_max_us: service.max,
+        failed_latency_p50_us: failed.p50,
+        failed_latency_p99_us: failed.p99,
+        attempt_ok_p50_us: served.p50,
+        attempt_ok_p99_us: served.p99,
+        attempt_rejected_p50_us: rejected.p50,
+        attempt_rejected_p99_us: rejected.p99,
+        checkout_p99_us: stats.checkout.percentile_us(0.99),
+        behind_max_ms: generator.map(|g| milliseconds(g.behind_max_ns)),
+        lag_p99_us: stats.lag.percentile_us(0.99),
+        cpu_us_per_op: generator.and_then(|g| g.cpu_us_per_op()),
+        rss_max_bytes: generator.map(|g| g.rss_max_bytes),
+    }
+}
+
+/// Of `retries.csv`; operations whose commands are unknown have none.
+pub(crate) fn retries(summary: &Summary) -> impl Iterator<Item = RetriesRow<'_>> {
+    let each = summary.segments.iter().flat_map(|s| s.operations.iter().map(move |o| (s, o)));
+    each.filter(|(_, o)| commands_known(&summary.facts.plan, o.operation)).flat_map(|(segment, operation)| {
+        operation.stats.by_retries.iter().map(|(&retries, stats)| RetriesRow {
+            run_id: &summary.run_id,
+            trial: summary.facts.trial,
+            variant: &summary.facts.variant,
+            segment: &segment.name,
+            client: CLIENT,
+            op: &operation.name,
+            retries,
+            ops_ok: stats.ok,
+            ops_failed: stats.failed,
+            latency_p50_us: stats.latency.percentile_us(0.5),
+            latency_p99_us: stats.latency.percentile_us(0.99),
+            ops_gave_up: stats.gave_up,
+        })
+    })
+}
+
+/// Of `backoff.csv`; operations whose commands are unknown have none.
+pub(crate) fn backoff(summary: &Summary) -> impl Iterator<Item = BackoffRow<'_>> {
+    let each = summary.whole().operations.iter();
+    each.filter(|o| commands_known(&summary.facts.plan, o.operation)).flat_map(|operation| {
+        operation.stats.backoff.iter().map(|(&retry, times)| BackoffRow {
+            run_id: &summary.run_id,
+            trial: summary.facts.trial,
+            variant: &summary.facts.variant,
+            client: CLIENT,
+            op: &operation.name,
+            retry,
+            count: times.count(),
+            backoff_mean_us: times.mean_us(),
+            backoff_p50_us: times.percentile_us(0.5),
+            backoff_p99_us: times.percentile_us(0.99),
+            backoff_max_us: times.max_us(),
+        })
+    })
+}
+
+/// Of `errors.csv`.
+pub(crate) fn errors<'a>(summary: &'a Summary, sums: &'a Accumulated) -> impl Iterator<Item = ErrorRow<'a>> {
+    let names: Vec<&str> = summary.facts.plan.operations.iter().map(|o| &*o.name).collect();
+    sums.errors.values().map(move |error| {
+        let segment = sums.segments.get(error.segment);
+        ErrorRow {
+            run_id: &summary.run_id,
+            trial: summary.facts.trial,
+            variant: &summary.facts.variant,
+            phase: segment.map(|s| s.phase.name()).unwrap_or_default(),
+            segment: segment.map(|s| &*s.name).unwrap_or_default(),
+            client: CLIENT,
+            op: names.get(error.operation).copied().unwrap_or_default(),
+            level: match error.level {
+                ErrorLevel::Attempt => "attempt",
+                ErrorLevel::Operation => "operation",
+            },
+            kind: &error.class.kind,
+            code: error.class.code,
+            code_name: &error.class.code_name,
+            labels: error.class.labels.join("+"),
+            count: error.count,
+            first_seen_s: seconds(error.first_ns),
+            last_seen_s: seconds(error.last_ns),
+            example: &error.example,
+        }
+    })
+}
+
+/// Of `runs.csv`: the figures of the whole.
+pub(crate) fn runs(summary: &Summary) -> RunsRow {
+    let whole = summary_row(summary, summary.whole(), summary.overall());
+    let facts = &summary.facts;
+    let params: serde_json::Map<_, _> =
+        facts.params.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+    RunsRow {
+        schema_version: SCHEMA_VERSION,
+        run_id: whole.run_id,
+        trial: whole.trial,
+        variant: whole.variant,
+        repeat: whole.repeat,
+        timestamp: format!("{:.3}", facts.go),
+        profile: facts.plan.profile.clone(),
+        driver: whole.driver,
+        driver_version: whole.driver_version,
+        server_version: whole.server_version,
+        mechanism: whole.mechanism,
+        model: whole.model,
+        target_ops_per_s: whole.target_ops_per_s,
+        workers: whole.workers,
+        duration_s: whole.duration_s,
+        offered: whole.offered,
+        ops_ok: whole.ops_ok,
+        goodput_ops_per_s: whole.goodput_ops_per_s,
+        error_rate: whole.error_rate,
+        loss_rate: whole.loss_rate,
+        amplification: whole.amplification,
+        latency_p50_us: whole.latency_p50_us,
+        latency_p99_us: whole.latency_p99_us,
+        result: match (summary.broken.is_empty(), summary.totals.cut) {
+            (false, _) => "broken",
+            (true, true) => "cut",
+            (true, false) => "complete",
+        }
+        .to_owned(),
+        params: serde_json::Value::Object(params).to_string(),
+    }
+}
+
+/// The names of the `param_` columns of a trial.
+pub(crate) fn param_columns(params: &[(String, Option<String>)]) -> impl Iterator<Item = String> {
+    params.iter().map(|(name, _)| format!("param_{name}"))
+}
+
+#[cfg(test)]
+mod tests;
