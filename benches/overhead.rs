@@ -1,0 +1,215 @@
+//! What overdrive costs: the same operations by a bare loop over the driver and by the engine with results written, in
+//! alternation, in one process, on one lab. Prints medians of operations per second and of client CPU per operation,
+//! and the ratios that the README shows.
+//!
+//! `cargo bench --bench overhead` (about six minutes; `-- quick` for one short round that only shows that it works).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bson::{Document, RawDocumentBuf, doc};
+use mongodb::event::EventHandler;
+use mongodb::options::ClientOptions;
+use mongodb::{Client, Collection};
+use overdrive::client::merge::resolve_options;
+use overdrive::client::options;
+use overdrive::client::uri::Uri;
+use overdrive::client::version::DRIVER_VERSION;
+use overdrive::engine::generator::cpu_ns;
+use overdrive::interrupts::Interrupts;
+use overdrive::lab::{Lab, LabOptions};
+use overdrive::profile::{Overrides, Profile, Source, resolve};
+use overdrive::progress::Silent;
+use overdrive::trial::{self, Setup};
+
+const WORKERS: u32 = 32;
+const DOCUMENTS: u64 = 1000;
+
+/// What is compared, in the order of a round.
+const WAYS: [Way; 5] = [Way::Bare, Way::BarePool, Way::BareCommands, Way::Light, Way::Full];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// A loop over the driver, nothing else.
+    Bare,
+    /// The same with pool-event handlers that do nothing.
+    BarePool,
+    /// The same with pool-event and command handlers that do nothing.
+    BareCommands,
+    /// overdrive, counting by pool events.
+    Light,
+    /// overdrive, counting by pool and command events.
+    Full,
+}
+
+impl Way {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare loop",
+            Self::BarePool => "bare loop, no-op pool handlers",
+            Self::BareCommands => "bare loop, no-op command handler",
+            Self::Light => "overdrive --attempts light",
+            Self::Full => "overdrive",
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Workload {
+    name: &'static str,
+    insert: bool,
+    payload: usize,
+}
+
+const WORKLOADS: [Workload; 4] = [
+    Workload { name: "find, 100 B", insert: false, payload: 100 },
+    Workload { name: "find, 15 kB", insert: false, payload: 15_000 },
+    Workload { name: "insert, 100 B", insert: true, payload: 100 },
+    Workload { name: "insert, 15 kB", insert: true, payload: 15_000 },
+];
+
+#[derive(Clone, Copy)]
+struct Figure {
+    per_s: f64,
+    cpu_us: f64,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let quick = std::env::args().any(|arg| arg == "quick");
+    let (rounds, measured) = if quick { (1, Duration::from_secs(1)) } else { (5, Duration::from_secs(3)) };
+    let lab = Lab::start(&LabOptions::kept_by(env!("CARGO_BIN_EXE_overdrive")), &|text| eprintln!("{text}"))
+        .await?;
+    let mut interrupts = Interrupts::listen()?;
+    println!("| {WORKERS} workers, median of {rounds} | operations/s | CPU µs/operation | CPU ratio |");
+    println!("|---|---|---|---|");
+    for workload in WORKLOADS {
+        let mut figures = vec![Vec::new(); WAYS.len()];
+        for round in 0..rounds {
+            for (way, seen) in WAYS.into_iter().zip(&mut figures) {
+                eprintln!("{}, round {} of {rounds}: {}", workload.name, round + 1, way.name());
+                seen.push(match way {
+                    Way::Light | Way::Full => engine(&lab, workload, way, measured, &mut interrupts).await?,
+                    _ => bare(&lab, workload, way, measured).await?,
+                });
+            }
+        }
+        let medians: Vec<Figure> = figures.iter().map(|seen| median(seen)).collect();
+        for (way, figure) in WAYS.into_iter().zip(&medians) {
+            let base = match way {
+                Way::Light => Some(&medians[1]),
+                Way::Full => Some(&medians[2]),
+                _ => None,
+            };
+            let ratio = base.map_or(String::new(), |base| format!("{:.2}", figure.cpu_us / base.cpu_us));
+            println!(
+                "| {}: {} | {:.0} | {:.1} | {ratio} |",
+                workload.name,
+                way.name(),
+                figure.per_s,
+                figure.cpu_us
+            );
+        }
+    }
+    lab.stop().await
+}
+
+async fn bare(lab: &Lab, workload: Workload, way: Way, measured: Duration) -> anyhow::Result<Figure> {
+    let mut options = ClientOptions::parse(format!("{}&maxPoolSize=100", lab.uri())).await?;
+    if way != Way::Bare {
+        options.cmap_event_handler = Some(EventHandler::callback(drop));
+    }
+    if way == Way::BareCommands {
+        options.command_event_handler = Some(EventHandler::callback(drop));
+    }
+    let client = Client::with_options(options)?;
+    let inserts: Collection<Document> = client.database("bench").collection("bare");
+    let finds: Collection<RawDocumentBuf> = client.database("bench").collection("bare");
+    inserts.drop().await?;
+    let payload = "x".repeat(workload.payload);
+    let all = (0..i64::try_from(DOCUMENTS)?).map(|key| doc! { "_id": key, "payload": &payload });
+    inserts.insert_many(all).await?;
+    let (stop, next) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(DOCUMENTS)));
+    let tasks: Vec<_> = (0..WORKERS)
+        .map(|_| {
+            let (stop, next) = (Arc::clone(&stop), Arc::clone(&next));
+            let (inserts, finds, payload) = (inserts.clone(), finds.clone(), payload.clone());
+            tokio::spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    let key = next.fetch_add(1, Ordering::Relaxed);
+                    if workload.insert {
+                        inserts.insert_one(doc! { "_id": key.cast_signed(), "payload": &payload }).await?;
+                    } else {
+                        finds.find_one(doc! { "_id": (key % DOCUMENTS).cast_signed() }).await?;
+                    }
+                }
+                Ok::<(), mongodb::error::Error>(())
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (start, cpu, done) = (Instant::now(), cpu_ns(), next.load(Ordering::Relaxed));
+    tokio::time::sleep(measured).await;
+    let (time, cpu, done) = (start.elapsed(), cpu_ns() - cpu, next.load(Ordering::Relaxed) - done);
+    stop.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await??;
+    }
+    client.shutdown().immediate(true).await;
+    Ok(figure(done, time.as_secs_f64(), cpu))
+}
+
+async fn engine(
+    lab: &Lab,
+    workload: Workload,
+    way: Way,
+    measured: Duration,
+    interrupts: &mut Interrupts,
+) -> anyhow::Result<Figure> {
+    let operation = if workload.insert {
+        "[op.insert.insert_one]"
+    } else {
+        "[op.find.find_one]\nfilter = { _id = { \"^Key\" = \"uniform\" } }"
+    };
+    let text = format!(
+        "[data]\ndocuments = {DOCUMENTS}\ndocument = {{ _id = {{ \"^Key\" = \"sequential\" }}, payload = \"{}\" }}\n\
+         [load]\nmodel = \"closed\"\nworkers = {WORKERS}\nwarmup = \"1s\"\nduration = \"{}s\"\n\
+         [client]\nmaxPoolSize = 100\n{operation}\n",
+        "x".repeat(workload.payload),
+        measured.as_secs()
+    );
+    let source = Source { name: "overhead".to_owned(), shown: "overhead".to_owned(), text: text.clone() };
+    let profile = Profile::read(source, &options::check)?;
+    let attempts =
+        if way == Way::Light { overdrive::plan::Attempts::Light } else { overdrive::plan::Attempts::Full };
+    let overrides = Overrides { attempts: Some(attempts), ..Overrides::default() };
+    let plan = resolve(&profile, &overrides, &options::check)?;
+    let out = tempfile::tempdir()?;
+    let setup = Setup {
+        target: resolve_options(&Uri::parse(lab.uri())?, &plan.client, DRIVER_VERSION)?,
+        plan: Arc::new(plan),
+        profile_text: text,
+        out: out.path().to_owned(),
+        label: None,
+        notes: Vec::new(),
+    };
+    let summary = trial::run(setup, &mut Silent, interrupts).await?.summary;
+    let (whole, all) = (summary.whole(), &summary.overall().stats);
+    anyhow::ensure!(summary.broken.is_empty(), "sums do not add up: {:?}", summary.broken);
+    Ok(figure(all.outcomes.sum(), whole.duration_s, whole.generator.cpu_ns))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts and times of a few seconds")]
+fn figure(operations: u64, seconds: f64, cpu_ns: u64) -> Figure {
+    Figure { per_s: operations as f64 / seconds, cpu_us: cpu_ns as f64 / 1000.0 / operations as f64 }
+}
+
+fn median(figures: &[Figure]) -> Figure {
+    let middle = |value: fn(&Figure) -> f64| {
+        let mut values: Vec<f64> = figures.iter().map(value).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    Figure { per_s: middle(|f| f.per_s), cpu_us: middle(|f| f.cpu_us) }
+}

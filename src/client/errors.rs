@@ -1,0 +1,173 @@
+//! Errors by class: what the driver says went wrong, without the particulars.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use mongodb::error::{Error, ErrorKind, WriteFailure};
+
+use crate::snapshot::ErrorClass;
+
+/// The label of an error that says the server has too much to do.
+pub const OVERLOADED: &str = "SystemOverloadedError";
+/// The label of an error after which any command may safely be sent again.
+pub const RETRYABLE: &str = "RetryableError";
+
+/// Beyond this many classes the rest is counted as kind `other`: memory must not grow with errors.
+const MOST_CLASSES: usize = 256;
+
+/// Characters kept of an example.
+const EXAMPLE: usize = 200;
+
+/// Every class met so far, numbered in that order, with one example each.
+pub struct ErrorTable {
+    rows: RwLock<Rows>,
+    /// Takes credentials out of a text.
+    redact: Box<dyn Fn(&str) -> String + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Rows {
+    numbers: HashMap<ErrorClass, u32>,
+    rows: Vec<(ErrorClass, String)>,
+}
+
+impl ErrorTable {
+    /// An empty table whose examples go through `redact`.
+    pub fn new(redact: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self { rows: RwLock::default(), redact: Box::new(redact) }
+    }
+
+    /// The number of a driver error's class.
+    pub fn number(&self, error: &Error) -> u32 {
+        self.number_of(classify(error), || message(error))
+    }
+
+    /// The number of a class that no driver error stands for; `kind` says what happened.
+    pub fn number_of_kind(&self, kind: &str, example: &str) -> u32 {
+        self.number_of(ErrorClass { kind: kind.to_owned(), ..ErrorClass::default() }, || example.to_owned())
+    }
+
+    /// Class and example behind a number.
+    pub fn get(&self, number: u32) -> Option<(ErrorClass, String)> {
+        let number = usize::try_from(number).ok()?;
+        self.rows.read().unwrap_or_else(PoisonError::into_inner).rows.get(number).cloned()
+    }
+
+    fn number_of(&self, class: ErrorClass, example: impl FnOnce() -> String) -> u32 {
+        if let Some(&known) = self.rows.read().unwrap_or_else(PoisonError::into_inner).numbers.get(&class) {
+            return known;
+        }
+        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let class = if rows.rows.len() < MOST_CLASSES {
+            class
+        } else {
+            ErrorClass { kind: "other".to_owned(), ..ErrorClass::default() }
+        };
+        if let Some(&known) = rows.numbers.get(&class) {
+            return known;
+        }
+        let number = u32::try_from(rows.rows.len()).unwrap_or(u32::MAX);
+        let example = (self.redact)(&example()).chars().take(EXAMPLE).collect();
+        rows.numbers.insert(class.clone(), number);
+        rows.rows.push((class, example));
+        number
+    }
+}
+
+/// Whether it is an overload error.
+pub fn is_overload(error: &Error) -> bool {
+    error.contains_label(OVERLOADED)
+}
+
+/// Whether it is a retryable overload error (client-backpressure specification, 'Retryable Overload Error').
+pub fn is_retryable_overload(error: &Error) -> bool {
+    error.contains_label(OVERLOADED) && error.contains_label(RETRYABLE)
+}
+
+/// Kind, code, code name and labels. Never the error's own text: the driver puts whole replies into it.
+pub fn classify(error: &Error) -> ErrorClass {
+    let (code, code_name) = match error.kind.as_ref() {
+        ErrorKind::Command(e) => (Some(e.code), e.code_name.clone()),
+        ErrorKind::Write(WriteFailure::WriteError(e)) => {
+            (Some(e.code), e.code_name.clone().unwrap_or_else(|| name_of(e.code).to_owned()))
+        }
+        ErrorKind::Write(WriteFailure::WriteConcernError(e)) => (Some(e.code), e.code_name.clone()),
+        ErrorKind::InsertMany(e) => {
+            match (e.write_errors.as_ref().and_then(|w| w.first()), &e.write_concern_error) {
+                (Some(e), _) => {
+                    (Some(e.code), e.code_name.clone().unwrap_or_else(|| name_of(e.code).to_owned()))
+                }
+                (None, Some(e)) => (Some(e.code), e.code_name.clone()),
+                (None, None) => (None, String::new()),
+            }
+        }
+        _ => (None, String::new()),
+    };
+    let mut labels: Vec<String> = error.labels().iter().cloned().collect();
+    labels.sort_unstable();
+    ErrorClass { kind: kind(error).to_owned(), code, code_name, labels }
+}
+
+/// One line about the error for people; may hold what the server said, never a reply's bytes.
+pub fn message(error: &Error) -> String {
+    match error.kind.as_ref() {
+        ErrorKind::Command(e) => e.message.clone(),
+        ErrorKind::Write(WriteFailure::WriteError(e)) => e.message.clone(),
+        ErrorKind::Write(WriteFailure::WriteConcernError(e)) => e.message.clone(),
+        ErrorKind::InsertMany(e) => e
+            .write_errors
+            .as_ref()
+            .and_then(|errors| errors.first())
+            .map(|e| e.message.clone())
+            .unwrap_or_else(|| "some documents were not inserted".to_owned()),
+        ErrorKind::Io(e) => e.to_string(),
+        ErrorKind::ServerSelection { message, .. }
+        | ErrorKind::ConnectionPoolCleared { message, .. }
+        | ErrorKind::Authentication { message, .. }
+        | ErrorKind::InvalidArgument { message, .. }
+        | ErrorKind::InvalidResponse { message, .. }
+        | ErrorKind::InvalidTlsConfig { message, .. }
+        | ErrorKind::DnsResolve { message, .. }
+        | ErrorKind::Transaction { message, .. }
+        | ErrorKind::IncompatibleServer { message, .. }
+        | ErrorKind::Internal { message, .. } => message.clone(),
+        ErrorKind::Custom(_) => error.get_custom::<String>().cloned().unwrap_or_default(),
+        _ => format!("the driver reports an error of kind '{}'", kind(error)),
+    }
+}
+
+fn kind(error: &Error) -> &'static str {
+    match error.kind.as_ref() {
+        ErrorKind::Command(_) => "command",
+        ErrorKind::Write(WriteFailure::WriteError(_)) => "write",
+        ErrorKind::Write(_) => "write_concern",
+        ErrorKind::InsertMany(_) => "insert_many",
+        ErrorKind::BulkWrite(_) => "bulk_write",
+        ErrorKind::Io(_) => "io",
+        ErrorKind::ServerSelection { .. } => "server_selection",
+        ErrorKind::ConnectionPoolCleared { .. } => "pool_cleared",
+        ErrorKind::Authentication { .. } => "authentication",
+        ErrorKind::InvalidArgument { .. } => "invalid_argument",
+        ErrorKind::InvalidResponse { .. } => "invalid_response",
+        ErrorKind::InvalidTlsConfig { .. } => "tls",
+        ErrorKind::DnsResolve { .. } => "dns",
+        ErrorKind::Transaction { .. } => "transaction",
+        ErrorKind::IncompatibleServer { .. } => "incompatible_server",
+        ErrorKind::SessionsNotSupported => "sessions_not_supported",
+        ErrorKind::BsonSerialization(_) | ErrorKind::BsonDeserialization(_) => "bson",
+        ErrorKind::Custom(_) => "template",
+        ErrorKind::Shutdown => "shutdown",
+        ErrorKind::Internal { .. } => "internal",
+        _ => "other",
+    }
+}
+
+/// Servers leave the names of write errors out; these are the ones a load meets.
+fn name_of(code: i32) -> &'static str {
+    match code {
+        112 => "WriteConflict",
+        121 => "DocumentValidationFailure",
+        11000 => "DuplicateKey",
+        _ => "",
+    }
+}

@@ -1,0 +1,226 @@
+//! One trial's load: connect, prepare, wait for Go, drive the operations through their phases, report.
+//!
+//! This is all that has to run where the driver is, be that this process or another: it knows nothing of labs, faults,
+//! files or screens.
+
+pub mod generator;
+pub mod pacer;
+pub mod prepare;
+pub mod schedule;
+pub mod ticker;
+pub mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::schedule::{Due, Schedule};
+use self::ticker::Ticker;
+use self::worker::Shared;
+use crate::client::attempt::{self, Ledger};
+use crate::client::errors::ErrorTable;
+use crate::client::uri::Uri;
+use crate::client::version::DRIVER_VERSION;
+use crate::client::{connect, connect_observed, shut_down, wait_for_primary};
+use crate::control::Control;
+use crate::operation::Workload;
+use crate::operation::execute::Target;
+use crate::plan::timeline::{nanos, segments};
+use crate::plan::{Attempts, Model, Plan};
+use crate::snapshot::{Driver, Report};
+use crate::stats::recorder::{Offered, Recorder};
+
+/// Due operations that wait for a worker; the rest waits in the schedule.
+const QUEUE: usize = 1024;
+
+/// Workers that are there before the first operation is due.
+const FIRST_WORKERS: usize = 16;
+
+/// How long operations under way may take to end once a stop was asked for.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Runs one trial's load. Everything it has to say goes through `reports`, ending with `Done`.
+///
+/// # Errors
+/// When there is no server, the namespace is somebody else's, or the data cannot be stored.
+pub async fn run(
+    plan: Arc<Plan>,
+    uri: Uri,
+    mut control: mpsc::Receiver<Control>,
+    reports: mpsc::Sender<Report>,
+) -> anyhow::Result<()> {
+    let redact = uri.clone();
+    let errors = ErrorTable::new(move |text| redact.redact(text));
+    let ledger = Arc::new(Ledger::new(plan.attempts == Attempts::Full, errors));
+    let client = connect_observed(&uri, &ledger, plan.attempts).await?;
+    let driver = Driver { name: "rust".to_owned(), version: DRIVER_VERSION.to_owned() };
+    reports.send(Report::Hello(driver)).await.context("nobody listens to the engine")?;
+
+    let control_client = connect(&uri.control()).await?;
+    wait_for_primary(&control_client, &uri).await?;
+    prepare::prepare(&control_client, &plan, &reports).await?;
+    shut_down(control_client).await;
+    // The measured client has to know the primary too, or its first operations go elsewhere or wait.
+    wait_for_primary(&client, &uri).await?;
+    reports.send(Report::Ready).await.context("nobody listens to the engine")?;
+    match control.recv().await {
+        Some(Control::Go) => {}
+        Some(Control::Stop) | None => bail!("stopped before the load began"),
+    }
+
+    let totals = drive(&plan, &client, &ledger, &mut control, &reports).await?;
+    shut_down(client).await;
+    reports.send(Report::Done(totals)).await.context("nobody listens to the engine")
+}
+
+async fn drive(
+    plan: &Plan,
+    client: &mongodb::Client,
+    ledger: &Arc<Ledger>,
+    control: &mut mpsc::Receiver<Control>,
+    reports: &mpsc::Sender<Report>,
+) -> anyhow::Result<crate::snapshot::Totals> {
+    let (workload, mix) = Workload::new(plan);
+    let mix = Arc::new(mix);
+    let segments = segments(plan);
+    let go = Instant::now();
+    ledger.arm();
+    let shared = Arc::new(Shared {
+        workload,
+        mix: Arc::clone(&mix),
+        segments: segments.clone(),
+        target: Target::new(client, &plan.data),
+        ledger: Arc::clone(ledger),
+        go,
+        taken: AtomicU64::new(0),
+        idle: AtomicUsize::new(0),
+        stopping: AtomicBool::new(false),
+    });
+    let crew =
+        Crew { tasks: TaskTracker::new(), leave: CancellationToken::new(), shared: Arc::clone(&shared) };
+    let (offered, load) = start(plan, &crew)?;
+    let recorder = Recorder::new(Arc::clone(ledger), mix, segments, offered, plan.operations.len());
+    let ticker = Ticker::start(recorder, Arc::clone(&shared), crew.tasks.clone(), reports.clone())?;
+
+    let warmup_and_measure = nanos(plan.load.warmup.duration() + plan.load.duration.duration());
+    let measured_until = go + Duration::from_nanos(warmup_and_measure);
+    let stopped = wait_until(measured_until, control).await
+        || cool_down(measured_until + plan.load.cooldown.duration(), &ticker, control).await;
+
+    load.stop().await?;
+    shared.stopping.store(true, Ordering::Relaxed);
+    ticker.freeze();
+    crew.tasks.close();
+    let drained = tokio::time::timeout(DRAIN, crew.tasks.wait()).await.is_ok();
+    if !drained {
+        crew.leave.cancel();
+        crew.tasks.wait().await;
+    }
+    ticker.finish(stopped).await
+}
+
+/// The load's source: a pacer in the open model, nothing in the closed one.
+enum Load {
+    Open {
+        queue: async_channel::Sender<Due>,
+        left: async_channel::Receiver<Due>,
+        pacer: tokio::task::JoinHandle<std::io::Result<()>>,
+    },
+    Closed,
+}
+
+/// The tasks that carry operations.
+#[derive(Clone)]
+struct Crew {
+    tasks: TaskTracker,
+    leave: CancellationToken,
+    shared: Arc<Shared>,
+}
+
+impl Crew {
+    fn spawn<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
+        let traced = attempt::traced(Arc::clone(&self.shared.ledger), self.shared.go, work);
+        let leave = self.leave.clone();
+        self.tasks.spawn(async move {
+            // Dropping the work is what ends it: the trace notes what was under way.
+            let _ = leave.run_until_cancelled_owned(traced).await;
+        });
+    }
+
+    fn spawn_server(&self, queue: &async_channel::Receiver<Due>) {
+        self.spawn(Arc::clone(&self.shared).serve(queue.clone()));
+    }
+}
+
+fn start(plan: &Plan, crew: &Crew) -> anyhow::Result<(Offered, Load)> {
+    match &plan.load.model {
+        Model::Closed { workers } => {
+            for _ in 0..*workers {
+                crew.spawn(Arc::clone(&crew.shared).repeat());
+            }
+            Ok((Offered::Closed, Load::Closed))
+        }
+        Model::Open { stages, arrivals, max_in_flight } => {
+            let schedule = Schedule::new(plan.load.warmup, stages, *arrivals, plan.seed);
+            let (queue, due) = async_channel::bounded(QUEUE);
+            let most = usize::try_from(*max_in_flight)?;
+            for _ in 0..FIRST_WORKERS.min(most) {
+                crew.spawn_server(&due);
+            }
+            let hands = crew.clone();
+            let left = due.clone();
+            let pacer = pacer::pace(schedule.clone(), queue.clone(), crew.shared.go, move || {
+                let waiting = due.len().saturating_sub(hands.shared.idle.load(Ordering::Relaxed));
+                let room = most.saturating_sub(hands.tasks.len());
+                for _ in 0..waiting.min(room) {
+                    hands.spawn_server(&due);
+                }
+            });
+            let load = Load::Open { queue, left, pacer: tokio::spawn(pacer) };
+            let cursor = Box::new(schedule);
+            Ok((Offered::Open { due: cursor.clone(), taken: cursor }, load))
+        }
+    }
+}
+
+impl Load {
+    /// Nothing more becomes due to a worker. What was handed out and not taken is taken back: it was never started.
+    async fn stop(self) -> anyhow::Result<()> {
+        let Self::Open { queue, left, pacer } = self else { return Ok(()) };
+        queue.close();
+        pacer.await.context("the pacer died")?.context("the pacer has no timer")?;
+        while left.try_recv().is_ok() {}
+        Ok(())
+    }
+}
+
+/// Waits; true when a stop was asked for before.
+async fn wait_until(end: Instant, control: &mut mpsc::Receiver<Control>) -> bool {
+    let timer = tokio::time::sleep_until(end.into());
+    tokio::pin!(timer);
+    loop {
+        tokio::select! {
+            () = &mut timer => return false,
+            asked = control.recv() => match asked {
+                Some(Control::Go) => {}
+                Some(Control::Stop) | None => return true,
+            }
+        }
+    }
+}
+
+/// Keeps the load on until every measured operation is resolved: ending it at once would let the last retries succeed
+/// in a silence that the first ones never met.
+async fn cool_down(end: Instant, ticker: &Ticker, control: &mut mpsc::Receiver<Control>) -> bool {
+    while Instant::now() < end && ticker.measured_open() > 0 {
+        if wait_until(Instant::now() + Duration::from_millis(50), control).await {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,203 @@
+//! Before the load: a primary, and the documents the load works on.
+//!
+//! overdrive only writes in its own namespace. It knows it by a marker document in the collection `overdrive.markers` of
+//! the same database, written before the first document; a collection that holds documents without a marker is
+//! somebody else's, and is left alone.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use bson::{Document, doc};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use mongodb::error::Error;
+use mongodb::{Client, Collection, Database};
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+
+use crate::client::errors;
+use crate::document::{Compiled, Draw};
+use crate::operation::execute::BESIDE;
+use crate::plan::Plan;
+use crate::snapshot::{Preparing, Report};
+
+/// Where markers live, beside the data.
+pub const MARKERS: &str = "overdrive.markers";
+
+/// Documents in one insert.
+const BATCH: u64 = 500;
+
+/// Inserts at a time.
+const PARALLEL: usize = 4;
+
+/// A batch that fails this often in a row, backing off each time, is given up: about a minute and a half.
+const TRIES: u32 = 20;
+
+/// Sees to it that the data is there as the plan wants it.
+///
+/// # Errors
+/// When the namespace is somebody else's, or documents cannot be stored.
+pub async fn prepare(client: &Client, plan: &Plan, reports: &mpsc::Sender<Report>) -> anyhow::Result<()> {
+    let database = client.database(&plan.data.database);
+    let data: Collection<Document> = database.collection(&plan.data.collection);
+    let markers: Collection<Document> = database.collection(MARKERS);
+    let key = doc! { "_id": &plan.data.collection };
+    let marker = markers.find_one(key.clone()).await.map_err(|e| failed(&e, "reading the marker"))?;
+    let fingerprint = fingerprint(plan);
+    match marker {
+        None => {
+            let held = data.find_one(doc! {}).await.map_err(|e| failed(&e, "looking at the collection"))?;
+            if held.is_some() {
+                bail!(
+                    "{}.{} holds documents that overdrive did not put there: it is left alone. Name another one with \
+                     --set data.collection=NAME or --set data.database=NAME",
+                    plan.data.database,
+                    plan.data.collection
+                );
+            }
+        }
+        Some(marker) => {
+            let same = marker.get_str("fingerprint").is_ok_and(|stored| stored == fingerprint);
+            if same && marker.get_bool("pristine").unwrap_or(false) {
+                if plan.operations.iter().any(|o| o.weight > 0 && o.action.writes()) {
+                    mark(&markers, &key, &fingerprint, false).await?;
+                }
+                return Ok(());
+            }
+        }
+    }
+    mark(&markers, &key, &fingerprint, false).await?;
+    drop_ours(&database, &plan.data.collection).await?;
+    create(&database, plan).await?;
+    load(&data, plan, reports).await?;
+    let writes = plan.operations.iter().any(|o| o.weight > 0 && o.action.writes());
+    mark(&markers, &key, &fingerprint, !writes).await
+}
+
+/// What makes stored documents what they are.
+fn fingerprint(plan: &Plan) -> String {
+    let what = serde_json::json!([plan.seed, plan.data]);
+    Sha256::digest(what.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+async fn mark(
+    markers: &Collection<Document>,
+    key: &Document,
+    fingerprint: &str,
+    pristine: bool,
+) -> anyhow::Result<()> {
+    let change = doc! { "$set": { "by": "overdrive", "fingerprint": fingerprint, "pristine": pristine } };
+    persist("writing the marker", || async {
+        markers.update_one(key.clone(), change.clone()).upsert(true).await.map(drop)
+    })
+    .await
+}
+
+/// The data's collection, and those that operations made beside it.
+async fn drop_ours(database: &Database, collection: &str) -> anyhow::Result<()> {
+    let beside = format!("{collection}{BESIDE}");
+    let names = database.list_collection_names().await.map_err(|e| failed(&e, "listing collections"))?;
+    for name in names.iter().filter(|name| *name == collection || name.starts_with(&beside)) {
+        let old: Collection<Document> = database.collection(name);
+        persist("dropping old data", || async { old.drop().await }).await?;
+    }
+    Ok(())
+}
+
+async fn create(database: &Database, plan: &Plan) -> anyhow::Result<()> {
+    // Made at once, so that no operation of the load meets its creation.
+    persist("creating the collection", || async {
+        match database.create_collection(&plan.data.collection).await {
+            Err(error) if errors::classify(&error).code == Some(NAMESPACE_EXISTS) => Ok(()),
+            other => other,
+        }
+    })
+    .await?;
+    let mut indexes = Vec::new();
+    for template in &plan.data.indexes {
+        let keys = Compiled::new(template, 0).document(&mut Draw::loading(plan.seed, 0, 0));
+        let name: Vec<String> = keys.iter().map(|(field, kind)| format!("{field}_{kind}")).collect();
+        indexes.push(doc! { "name": name.join("_").replace('"', ""), "key": keys });
+    }
+    if indexes.is_empty() {
+        return Ok(());
+    }
+    let command = doc! { "createIndexes": &plan.data.collection, "indexes": indexes };
+    persist("creating indexes", || async { database.run_command(command.clone()).await.map(drop) }).await
+}
+
+const NAMESPACE_EXISTS: i32 = 48;
+const DUPLICATE_KEY: i32 = 11000;
+
+async fn load(
+    data: &Collection<Document>,
+    plan: &Plan,
+    reports: &mpsc::Sender<Report>,
+) -> anyhow::Result<()> {
+    let wanted = plan.data.documents;
+    let template = Compiled::new(&plan.data.document, wanted);
+    let store = |first: u64| {
+        let documents: Vec<Document> = (first..wanted.min(first + BATCH))
+            .map(|key| template.document(&mut Draw::loading(plan.seed, key, wanted)))
+            .collect();
+        async move {
+            persist("storing documents", || async {
+                match data.insert_many(&documents).ordered(false).await {
+                    Err(error) if only_duplicates(&error) => Ok(()),
+                    other => other.map(drop),
+                }
+            })
+            .await
+            .map(|()| documents.len() as u64)
+        }
+    };
+    let mut starts = (0..wanted).step_by(usize::try_from(BATCH)?);
+    let mut running: FuturesUnordered<_> = starts.by_ref().take(PARALLEL).map(store).collect();
+    let mut stored = 0;
+    while let Some(batch) = running.next().await {
+        stored += batch?;
+        running.extend(starts.next().map(store));
+        let progress = Preparing { stored, wanted };
+        reports.send(Report::Preparing(progress)).await.context("nobody listens to the engine")?;
+    }
+    Ok(())
+}
+
+/// A batch that was stored before its reply was lost: every failure is of a document that is there already.
+fn only_duplicates(error: &Error) -> bool {
+    matches!(error.kind.as_ref(), mongodb::error::ErrorKind::InsertMany(e)
+        if e.write_concern_error.is_none()
+            && e.write_errors.as_ref().is_some_and(|errors| errors.iter().all(|e| e.code == DUPLICATE_KEY)))
+}
+
+/// Tries until it is done, or until it is clear that it will not be: preparing is not what is measured, so a server that
+/// rejects is asked again, with full-jitter backoff.
+async fn persist<F: Future<Output = mongodb::error::Result<()>>>(
+    what: &str,
+    mut attempt: impl FnMut() -> F,
+) -> anyhow::Result<()> {
+    let mut tries = 0;
+    loop {
+        match attempt().await {
+            Ok(()) => return Ok(()),
+            Err(error) if tries < TRIES && may_pass(&error) => {
+                tries += 1;
+                let most =
+                    Duration::from_millis(100).saturating_mul(1 << tries.min(6)).min(Duration::from_secs(5));
+                tokio::time::sleep(most.mul_f64(rand::random())).await;
+            }
+            Err(error) => return Err(failed(&error, what)),
+        }
+    }
+}
+
+fn may_pass(error: &Error) -> bool {
+    errors::is_overload(error)
+        || error.contains_label("RetryableWriteError")
+        || matches!(errors::classify(error).kind.as_str(), "io" | "server_selection" | "pool_cleared")
+}
+
+fn failed(error: &Error, what: &str) -> anyhow::Error {
+    let class = errors::classify(error);
+    let code = class.code.map(|code| format!(" (code {code} {})", class.code_name)).unwrap_or_default();
+    anyhow!("{what} failed: {}{code}", errors::message(error))
+}

@@ -1,0 +1,152 @@
+//! The recorder's clock: gathers records ten times a second and cuts snapshots at whole seconds and segments' borders.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use super::generator::Meter;
+use super::worker::Shared;
+use crate::plan::timeline::nanos;
+use crate::snapshot::{Report, Totals};
+use crate::stats::recorder::Recorder;
+
+/// The length of an interval, when no segment ends in it.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often records are gathered.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// The thread that owns the recorder.
+pub struct Ticker {
+    thread: JoinHandle<(Recorder, Meter)>,
+    signals: Arc<Signals>,
+    shared: Arc<Shared>,
+    reports: mpsc::Sender<Report>,
+}
+
+struct Signals {
+    /// Measured operations without an outcome, as of the last gathering.
+    measured_open: AtomicU64,
+    /// Nothing is due after this, in nanoseconds since Go.
+    frozen_at: AtomicU64,
+    /// The thread is to end.
+    end: AtomicBool,
+}
+
+impl Ticker {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(
+        recorder: Recorder,
+        shared: Arc<Shared>,
+        tasks: TaskTracker,
+        reports: mpsc::Sender<Report>,
+    ) -> anyhow::Result<Self> {
+        let signals = Arc::new(Signals {
+            // Unknown until the first gathering, so that nobody takes the load for resolved.
+            measured_open: AtomicU64::new(u64::MAX),
+            frozen_at: AtomicU64::new(u64::MAX),
+            end: AtomicBool::new(false),
+        });
+        let (theirs, their_shared, their_reports) =
+            (Arc::clone(&signals), Arc::clone(&shared), reports.clone());
+        let thread = std::thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || tick(recorder, &theirs, &their_shared, &tasks, &their_reports))
+            .context("no thread for the recorder")?;
+        Ok(Self { thread, signals, shared, reports })
+    }
+
+    /// Measured operations without an outcome; very many before the first gathering.
+    pub fn measured_open(&self) -> u64 {
+        self.signals.measured_open.load(Ordering::Relaxed)
+    }
+
+    /// From now on nothing more becomes due.
+    pub fn freeze(&self) {
+        self.signals.frozen_at.store(nanos(self.shared.go.elapsed()), Ordering::Relaxed);
+    }
+
+    /// Ends the recording once no worker is left: the last snapshot, and what everything must add up to.
+    ///
+    /// # Errors
+    /// When the recorder died or nobody listens.
+    pub async fn finish(self, stopped: bool) -> anyhow::Result<Totals> {
+        self.signals.end.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        let thread = self.thread;
+        let (mut recorder, mut meter) = tokio::task::spawn_blocking(move || thread.join())
+            .await?
+            .map_err(|_| anyhow!("the recorder died: this run's numbers are not whole"))?;
+        let taken = self.shared.taken.load(Ordering::Relaxed);
+        let end =
+            recorder.absorb(|| self.signals.due_until(&self.shared)).max(nanos(self.shared.go.elapsed()));
+        let cut = stopped || recorder.measured_open() > 0;
+        recorder.cut(taken);
+        let snapshot = recorder.snapshot(end, meter.read(0, 0, 0));
+        self.reports
+            .send(Report::Snapshot(Box::new(snapshot)))
+            .await
+            .context("nobody listens to the engine")?;
+        Ok(recorder.finish(cut))
+    }
+}
+
+/// Runs until the end is signalled, and hands the recorder back.
+fn tick(
+    mut recorder: Recorder,
+    signals: &Signals,
+    shared: &Shared,
+    tasks: &TaskTracker,
+    reports: &mpsc::Sender<Report>,
+) -> (Recorder, Meter) {
+    let mut meter = Meter::default();
+    meter.read(0, 0, 0);
+    let mut next_cut = next_boundary(shared, 0);
+    while !signals.end.load(Ordering::Relaxed) {
+        let wait = Duration::from_nanos(next_cut.saturating_sub(nanos(shared.go.elapsed())));
+        std::thread::park_timeout(wait.min(GATHER));
+        let taken = shared.taken.load(Ordering::Relaxed);
+        let known_until = recorder.absorb(|| signals.due_until(shared));
+        signals.measured_open.store(recorder.measured_open(), Ordering::Relaxed);
+        // After the freeze nothing more is due, but time and intervals go on.
+        let end = if signals.is_frozen() { nanos(shared.go.elapsed()) } else { known_until };
+        if end < next_cut {
+            continue;
+        }
+        let behind = if signals.is_frozen() { 0 } else { recorder.behind_ns(taken, end) };
+        let in_flight = taken.saturating_sub(recorder.settled());
+        let snapshot = recorder.snapshot(end, meter.read(behind, tasks.len() as u64, in_flight));
+        if reports.blocking_send(Report::Snapshot(Box::new(snapshot))).is_err() {
+            // Nobody listens: the trial is over, however it ended.
+            break;
+        }
+        next_cut = next_boundary(shared, end);
+    }
+    (recorder, meter)
+}
+
+impl Signals {
+    fn is_frozen(&self) -> bool {
+        self.frozen_at.load(Ordering::Relaxed) != u64::MAX
+    }
+
+    /// What is due by this time, in nanoseconds since Go, is due.
+    fn due_until(&self, shared: &Shared) -> u64 {
+        nanos(shared.go.elapsed()).min(self.frozen_at.load(Ordering::Relaxed))
+    }
+}
+
+/// The next whole interval or segment border after a time.
+fn next_boundary(shared: &Shared, now_ns: u64) -> u64 {
+    let interval = nanos(INTERVAL);
+    let whole = (now_ns / interval + 1) * interval;
+    shared.segments.iter().map(|segment| segment.end_ns).filter(|&end| end > now_ns).fold(whole, u64::min)
+}

@@ -1,0 +1,112 @@
+//! Workers: tasks that carry one operation at a time.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use async_channel::Receiver;
+use futures_util::FutureExt;
+
+use super::schedule::Due;
+use crate::client::attempt::{self, Ledger};
+use crate::client::errors;
+use crate::operation::Workload;
+use crate::operation::execute::Target;
+use crate::operation::mix::Mix;
+use crate::plan::timeline::{Segment, index_at};
+use crate::stats::sample::{Cell, Ended, Outcome, Record, Started};
+
+/// What all workers of an engine share.
+pub struct Shared {
+    /// The operations.
+    pub workload: Workload,
+    /// Their order.
+    pub mix: Arc<Mix>,
+    /// The parts of the trial.
+    pub segments: Vec<Segment>,
+    /// Where they run.
+    pub target: Target,
+    /// What they leave behind.
+    pub ledger: Arc<Ledger>,
+    /// When the load began.
+    pub go: Instant,
+    /// Operations that workers have begun.
+    pub taken: AtomicU64,
+    /// Workers that wait for an operation.
+    pub idle: AtomicUsize,
+    /// Closed model: nothing more is to be begun.
+    pub stopping: AtomicBool,
+}
+
+impl Shared {
+    /// The open model: takes what is due until the queue is closed and empty. Whatever it takes, it carries out.
+    pub async fn serve(self: Arc<Self>, queue: Receiver<Due>) {
+        loop {
+            self.idle.fetch_add(1, Ordering::Relaxed);
+            let due = queue.recv().await;
+            self.idle.fetch_sub(1, Ordering::Relaxed);
+            let Ok(due) = due else { return };
+            self.taken.fetch_add(1, Ordering::Relaxed);
+            self.perform(due).await;
+        }
+    }
+
+    /// The closed model: begins the next operation when the last has ended.
+    pub async fn repeat(self: Arc<Self>) {
+        while !self.stopping.load(Ordering::Relaxed) {
+            let n = self.taken.fetch_add(1, Ordering::Relaxed);
+            self.perform(Due { n, at_ns: nanos(self.go.elapsed()) }).await;
+        }
+    }
+
+    async fn perform(&self, due: Due) {
+        let start = Instant::now();
+        // The pacer never hands out early; the subtraction only guards the type.
+        let wait_ns = nanos(start - self.go).saturating_sub(due.at_ns);
+        let mut instance = self.workload.instance(&self.mix, due.n);
+        let cell = Cell {
+            // Plans are refused beyond these bounds long before.
+            operation: u16::try_from(instance.operation).unwrap_or(u16::MAX),
+            segment: u16::try_from(index_at(&self.segments, due.at_ns)).unwrap_or(u16::MAX),
+        };
+        self.ledger.buffers.push(Record::Started(Started { cell, lag_ns: wait_ns }));
+        attempt::begin(cell);
+        let call = AssertUnwindSafe(self.target.execute(instance.statement, &mut instance.draw));
+        let result = call.catch_unwind().await;
+        let end = Instant::now();
+        let sums = attempt::end(matches!(result, Ok(Ok(()))));
+        let (outcome, error) = match &result {
+            Ok(Ok(())) => (Outcome::Ok, None),
+            Ok(Err(error)) if errors::is_retryable_overload(error) => {
+                (Outcome::GaveUp, Some(self.ledger.errors.number(error)))
+            }
+            Ok(Err(error)) => (Outcome::Failed, Some(self.ledger.errors.number(error))),
+            Err(panic) => {
+                let text = panic
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_owned())
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_default();
+                (Outcome::Failed, Some(self.ledger.errors.number_of_kind("panic", &text)))
+            }
+        };
+        self.ledger.buffers.push(Record::Ended(Ended {
+            cell,
+            outcome,
+            calls: 1,
+            retries: sums.retries,
+            wait_ns,
+            checkout_ns: sums.checkout_ns,
+            attempt_ns: sums.attempt_ns,
+            backoff_ns: sums.backoff_ns,
+            service_ns: nanos(end - start),
+            error,
+            at_ns: nanos(end - self.go),
+        }));
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,286 @@
+//! Running a statement through the driver, the way an application would.
+
+use bson::{Bson, Document, RawDocumentBuf};
+use mongodb::error::{Error, Result};
+use mongodb::options::{UpdateModifications, WriteModel};
+use mongodb::{Client, ClientSession, Collection, Database, Namespace};
+
+use super::{Find, NewDocument, Statement, Update};
+use crate::client::attempt;
+use crate::document::{Compiled, Draw};
+use crate::plan::Data;
+
+/// What stands between the data's collection and the suffix in the names of collections that operations make: nobody
+/// else's are called so, and they may be dropped.
+pub const BESIDE: &str = ".overdrive.";
+
+/// The handles that statements run on; cheap to clone.
+#[derive(Clone)]
+pub struct Target {
+    client: Client,
+    database: Database,
+    collection: Collection<RawDocumentBuf>,
+    inserts: Collection<Document>,
+}
+
+impl Target {
+    /// The data's namespace on a client.
+    pub fn new(client: &Client, data: &Data) -> Self {
+        let database = client.database(&data.database);
+        Self {
+            client: client.clone(),
+            collection: database.collection(&data.collection),
+            inserts: database.collection(&data.collection),
+            database,
+        }
+    }
+
+    /// Runs one statement to its end: whole cursors, whole transactions.
+    ///
+    /// # Errors
+    /// What the driver returns; a template that renders to something else than its place takes is the driver's
+    /// `InvalidArgument`.
+    pub async fn execute(&self, statement: &Statement, draw: &mut Draw) -> Result<()> {
+        match statement {
+            Statement::Transaction(statements) => self.transaction(statements, draw).await,
+            Statement::BulkWrite(writes, ordered) => {
+                let namespace = self.collection.namespace();
+                let models =
+                    writes.iter().map(|write| model(write, &namespace, draw)).collect::<Result<Vec<_>>>()?;
+                self.client.bulk_write(models).ordered(*ordered).await.map(drop)
+            }
+            Statement::CreateCollection(suffix) => {
+                self.database.create_collection(self.beside(suffix, draw)).await
+            }
+            Statement::Drop(suffix) => {
+                self.database.collection::<Document>(&self.beside(suffix, draw)).drop().await
+            }
+            _ => self.statement(statement, draw, None).await,
+        }
+    }
+
+    async fn transaction(&self, statements: &[Statement], draw: &mut Draw) -> Result<()> {
+        let mut session = self.client.start_session().await?;
+        session.start_transaction().await?;
+        for statement in statements {
+            attempt::next_statement();
+            if let Err(error) = self.statement(statement, draw, Some(&mut session)).await {
+                attempt::next_statement();
+                // The transaction is lost either way; the statement's error is the one that tells why.
+                let _ = session.abort_transaction().await;
+                return Err(error);
+            }
+        }
+        attempt::next_statement();
+        session.commit_transaction().await
+    }
+
+    async fn statement(
+        &self,
+        statement: &Statement,
+        draw: &mut Draw,
+        session: Option<&mut ClientSession>,
+    ) -> Result<()> {
+        /// Ends an action inside the session, if there is one.
+        macro_rules! within {
+            ($action:expr) => {{
+                let action = $action;
+                match session {
+                    Some(session) => action.session(session).await.map(drop),
+                    None => action.await.map(drop),
+                }
+            }};
+        }
+        match statement {
+            Statement::FindOne(find) => {
+                let action = self.collection.find_one(find.filter.document(draw));
+                let action = action.with_options(find.one(draw));
+                within!(action)
+            }
+            Statement::Find(find) => {
+                let action = self.collection.find(find.filter.document(draw)).with_options(find.many(draw)?);
+                match session {
+                    Some(session) => {
+                        let mut cursor = action.session(&mut *session).await?;
+                        while cursor.advance(session).await? {}
+                    }
+                    None => {
+                        let mut cursor = action.await?;
+                        while cursor.advance().await? {}
+                    }
+                }
+                Ok(())
+            }
+            Statement::Aggregate(stages, batch_size) => {
+                let pipeline: Vec<Document> = stages.iter().map(|stage| stage.document(draw)).collect();
+                let mut action = self.collection.aggregate(pipeline);
+                if let Some(size) = *batch_size {
+                    action = action.batch_size(size);
+                }
+                match session {
+                    Some(session) => {
+                        let mut cursor = action.session(&mut *session).await?;
+                        while cursor.advance(session).await? {}
+                    }
+                    None => {
+                        let mut cursor = action.await?;
+                        while cursor.advance().await? {}
+                    }
+                }
+                Ok(())
+            }
+            Statement::Count(filter) => within!(self.collection.count_documents(filter.document(draw))),
+            Statement::Distinct(field, filter) => {
+                within!(self.collection.distinct(field, filter.document(draw)))
+            }
+            Statement::InsertOne(document) => within!(self.inserts.insert_one(document.render(draw))),
+            Statement::InsertMany { count, document, ordered } => {
+                let documents: Vec<Document> = (0..*count).map(|_| document.render(draw)).collect();
+                within!(self.inserts.insert_many(documents).ordered(*ordered))
+            }
+            Statement::UpdateOne(update) => {
+                let (filter, change) = update.render(draw)?;
+                within!(self.collection.update_one(filter, change).upsert(update.upsert))
+            }
+            Statement::UpdateMany(update) => {
+                let (filter, change) = update.render(draw)?;
+                within!(self.collection.update_many(filter, change).upsert(update.upsert))
+            }
+            Statement::FindOneAndUpdate(update) => {
+                let (filter, change) = update.render(draw)?;
+                within!(self.collection.find_one_and_update(filter, change).upsert(update.upsert))
+            }
+            Statement::ReplaceOne(update) => {
+                let filter = update.filter.document(draw);
+                let replacement = update.change.document(draw);
+                within!(self.inserts.replace_one(filter, replacement).upsert(update.upsert))
+            }
+            Statement::DeleteOne(filter) => within!(self.collection.delete_one(filter.document(draw))),
+            Statement::DeleteMany(filter) => within!(self.collection.delete_many(filter.document(draw))),
+            Statement::RunCommand(command, database) => {
+                let database =
+                    database.as_ref().map_or_else(|| self.database.clone(), |d| self.client.database(d));
+                within!(database.run_command(command.document(draw)))
+            }
+            Statement::BulkWrite(..)
+            | Statement::Transaction(_)
+            | Statement::CreateCollection(_)
+            | Statement::Drop(_) => Err(invalid("this kind cannot be part of a transaction")),
+        }
+    }
+
+    fn beside(&self, suffix: &Compiled, draw: &mut Draw) -> String {
+        let suffix = match suffix.render(draw) {
+            Bson::String(text) => text,
+            other => other.to_string(),
+        };
+        format!("{}{BESIDE}{suffix}", self.collection.name())
+    }
+}
+
+impl Find {
+    fn one(&self, draw: &mut Draw) -> mongodb::options::FindOneOptions {
+        let mut options = mongodb::options::FindOneOptions::default();
+        options.projection = self.projection.as_ref().map(|p| p.document(draw));
+        options.sort = self.sort.as_ref().map(|s| s.document(draw));
+        options
+    }
+
+    fn many(&self, draw: &mut Draw) -> Result<mongodb::options::FindOptions> {
+        let mut options = mongodb::options::FindOptions::default();
+        options.projection = self.projection.as_ref().map(|p| p.document(draw));
+        options.sort = self.sort.as_ref().map(|s| s.document(draw));
+        options.batch_size = self.batch_size;
+        options.limit = match self.limit.as_ref().map(|limit| limit.render(draw)) {
+            None => None,
+            Some(Bson::Int32(limit)) => Some(i64::from(limit)),
+            Some(Bson::Int64(limit)) => Some(limit),
+            Some(_) => return Err(invalid("limit renders to something that is no integer")),
+        };
+        Ok(options)
+    }
+}
+
+impl Update {
+    fn render(&self, draw: &mut Draw) -> Result<(Document, UpdateModifications)> {
+        let filter = self.filter.document(draw);
+        let change = match self.change.render(draw) {
+            Bson::Document(operators) => UpdateModifications::Document(operators),
+            Bson::Array(stages) => UpdateModifications::Pipeline(
+                stages
+                    .into_iter()
+                    .map(|stage| match stage {
+                        Bson::Document(stage) => Ok(stage),
+                        _ => Err(invalid("a stage of an update renders to something that is no document")),
+                    })
+                    .collect::<Result<_>>()?,
+            ),
+            _ => return Err(invalid("update renders to something that is no document")),
+        };
+        Ok((filter, change))
+    }
+}
+
+impl NewDocument {
+    fn render(&self, draw: &mut Draw) -> Document {
+        match self {
+            Self::Own(template) => template.document(draw),
+            Self::Data(template) => {
+                draw.take_new_key();
+                let document = template.document(draw);
+                draw.key = None;
+                document
+            }
+        }
+    }
+}
+
+fn model(write: &Statement, namespace: &Namespace, draw: &mut Draw) -> Result<WriteModel> {
+    use mongodb::options::{
+        DeleteManyModel, DeleteOneModel, InsertOneModel, ReplaceOneModel, UpdateManyModel, UpdateOneModel,
+    };
+    let namespace = namespace.clone();
+    Ok(match write {
+        Statement::InsertOne(document) => {
+            InsertOneModel::builder().namespace(namespace).document(document.render(draw)).build().into()
+        }
+        Statement::UpdateOne(update) => {
+            let (filter, change) = update.render(draw)?;
+            UpdateOneModel::builder()
+                .namespace(namespace)
+                .filter(filter)
+                .update(change)
+                .upsert(update.upsert)
+                .build()
+                .into()
+        }
+        Statement::UpdateMany(update) => {
+            let (filter, change) = update.render(draw)?;
+            UpdateManyModel::builder()
+                .namespace(namespace)
+                .filter(filter)
+                .update(change)
+                .upsert(update.upsert)
+                .build()
+                .into()
+        }
+        Statement::ReplaceOne(update) => ReplaceOneModel::builder()
+            .namespace(namespace)
+            .filter(update.filter.document(draw))
+            .replacement(update.change.document(draw))
+            .upsert(update.upsert)
+            .build()
+            .into(),
+        Statement::DeleteOne(filter) => {
+            DeleteOneModel::builder().namespace(namespace).filter(filter.document(draw)).build().into()
+        }
+        Statement::DeleteMany(filter) => {
+            DeleteManyModel::builder().namespace(namespace).filter(filter.document(draw)).build().into()
+        }
+        _ => return Err(invalid("this kind cannot be part of a bulk write")),
+    })
+}
+
+fn invalid(what: &str) -> Error {
+    Error::custom(what.to_owned())
+}
