@@ -1,7 +1,61 @@
-//! overdrive
+//! overdrive loads a MongoDB deployment until it pushes back, and shows what the driver does about it.
+//!
+//! ```text
+//!  profile.toml ──reader──▶ Profile ──resolve──▶ Plan   (one a trial; nothing optional left, no secret in it)
+//!    text + spans                                 │
+//!                                                 ▼
+//!  ┌─────────── trial (coordinator): overload timeline · servers' own word · results ───────────┐
+//!  │                                      │ Control: Go, Stop     ▲ Report: Hello, Preparing,   │
+//!  │                                      ▼                       │ Ready, Snapshot, Done       │
+//!  │   engine:  pacer ─▶ queue of due times ─▶ workers ─▶ Records ─▶ recorder                   │
+//!  │            (schedule)                  (operation, client)    (stats)                      │
+//!  └────────────────────────────────────────────────────────────────────────────────────────────┘
+//!                                               │ Snapshot: an interval's delta, immutable, mergeable
+//!                    ├─▶ progress lines         └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ report
+//! ```
+//!
+//! Each arrow is one type, and nothing flows back but [`control::Control`]. The engine knows nothing of labs, faults,
+//! files or screens, so that it can run in another process.
+//!
+//! The words, everywhere: an *operation* is what the workload wants done; a *call* is one application try of it; a
+//! *command* is what a call sends; an *attempt* is one try of a command on a server. *Retries* are attempts less commands.
+//! An attempt is *rejected* when it fails with the label `SystemOverloadedError`.
 
+pub mod cli;
+pub mod client;
+pub mod cluster;
+pub mod command;
 pub mod control;
+pub mod document;
+pub mod engine;
+pub mod interrupts;
+pub mod lab;
+pub mod operation;
+pub mod overload;
+pub mod panics;
 pub mod plan;
+pub mod profile;
+pub mod progress;
+pub mod report;
+pub mod results;
 pub mod snapshot;
 pub mod stats;
+pub mod trial;
 pub mod units;
+
+use cli::{Cli, Command};
+use command::Outcome;
+
+/// Does what the command line says.
+///
+/// # Errors
+/// [`command::UsageError`] for mistakes in arguments or profile; anything else is a failure of what was asked for.
+pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
+    match cli.command {
+        Command::Run(args) => command::run::run(args).await,
+        Command::Check(args) => command::check::run(&args),
+        Command::Profiles => command::profiles::run(),
+        Command::Lab(args) => command::lab::run(args).await,
+        Command::Keeper => command::keeper::run().await.map(|()| Outcome::Done),
+    }
+}

@@ -1,0 +1,169 @@
+//! The command line. Its comments are the help.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::plan::Attempts;
+use crate::units::{Rate, Span};
+
+/// Loads a MongoDB deployment until it pushes back, and shows what the driver does about it
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  overdrive run                                    a first look, in a lab of overdrive's own
+  overdrive run mixed --rate 800/s --duration 30s  another shipped profile
+  overdrive run --set maxAdaptiveRetries=5         the same load, another setting
+  overdrive run my.toml --uri mongodb://127.0.0.1:27017
+  overdrive check my.toml                          what a profile comes to, without connecting
+
+Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 130 interrupted with results kept";
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Load a deployment and keep what happened
+    Run(RunArgs),
+    /// Show what a profile comes to, without connecting
+    Check(CheckArgs),
+    /// List the profiles that come with overdrive
+    Profiles,
+    /// Start a replica set of three real servers, print its connection string, and keep it until Ctrl-C
+    Lab(LabArgs),
+    /// Keep the lab's servers (overdrive starts this itself)
+    #[command(hide = true)]
+    Keeper,
+}
+
+/// `overdrive run`
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// What and how much of it.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// The deployment to load; without one, overdrive starts a lab
+    #[arg(
+        long,
+        value_name = "URI",
+        env = "OVERDRIVE_URI",
+        hide_env_values = true,
+        conflicts_with = "uri_file"
+    )]
+    pub uri: Option<String>,
+    /// A file that holds the connection string, so that it is on no command line
+    #[arg(long, value_name = "FILE")]
+    pub uri_file: Option<PathBuf>,
+    /// The server program for the lab, if it is not on PATH
+    #[arg(long, value_name = "PATH", env = "OVERDRIVE_MONGOD")]
+    pub mongod: Option<PathBuf>,
+    /// Load a deployment that is not on this machine without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Faults that may be put on a deployment that is not the lab
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    pub allow_faults: Vec<String>,
+    /// What to show meanwhile
+    #[arg(long, value_enum, default_value_t = Ui::Auto)]
+    pub ui: Ui,
+    /// Where runs are kept, each in a directory of its own
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub out: PathBuf,
+    /// A word for the run's directory and tables
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+    /// Print what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What is to be done, and what differs from the profile.
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    /// A file, or the name of a profile that comes with overdrive
+    #[arg(value_name = "PROFILE", default_value = "quickstart")]
+    pub profile: String,
+    /// Set a connection-string option or a key of the profile: maxAdaptiveRetries=5, op.find.weight=3;
+    /// the value `unset` takes an option away
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub sets: Vec<(String, String)>,
+    /// Operations per second, like 500/s (open model)
+    #[arg(long, value_name = "RATE", conflicts_with = "workers")]
+    pub rate: Option<Rate>,
+    /// Workers that each start their next operation when the last has ended (closed model)
+    #[arg(long, value_name = "N")]
+    pub workers: Option<u32>,
+    /// The measured time, like 30s
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub duration: Option<Span>,
+    /// The load before it, like 5s
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub warmup: Option<Span>,
+    /// Fixes keys, documents, order and arrivals
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How attempts are counted: `light` costs less and knows less
+    #[arg(long, value_enum)]
+    pub attempts: Option<AttemptsArg>,
+}
+
+/// `overdrive check`
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// What to check.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Print the plan as JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `overdrive lab`
+#[derive(Debug, Args)]
+pub struct LabArgs {
+    /// The server program, if it is not on PATH
+    #[arg(long, value_name = "PATH", env = "OVERDRIVE_MONGOD")]
+    pub mongod: Option<PathBuf>,
+}
+
+/// What to show during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ui {
+    /// A line each second on standard error
+    Auto,
+    /// A line each second on standard error
+    Lines,
+    /// Nothing but warnings
+    None,
+}
+
+/// How attempts are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AttemptsArg {
+    /// By pool and command events
+    Full,
+    /// By pool events alone
+    Light,
+}
+
+impl From<AttemptsArg> for Attempts {
+    fn from(arg: AttemptsArg) -> Self {
+        match arg {
+            AttemptsArg::Full => Self::Full,
+            AttemptsArg::Light => Self::Light,
+        }
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write KEY=VALUE, like maxAdaptiveRetries=5".to_owned()),
+    }
+}

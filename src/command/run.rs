@@ -1,0 +1,160 @@
+//! `overdrive run`: resolve, find a deployment, run the trial, show what came of it.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use jiff::Timestamp;
+
+use super::{Outcome, UsageError, open_profile, print, resolve_plan};
+use crate::cli::{RunArgs, Ui};
+use crate::client::merge::resolve_options;
+use crate::client::uri::Uri;
+use crate::client::version::DRIVER_VERSION;
+use crate::interrupts::Interrupts;
+use crate::lab::{Lab, LabOptions};
+use crate::plan::{Model, Plan};
+use crate::profile::describe;
+use crate::progress::{Lines, Progress, Silent};
+use crate::report;
+use crate::results::{HostFacts, RunFacts};
+use crate::trial::{self, Finished, Setup};
+
+/// Runs one trial.
+///
+/// # Errors
+/// [`UsageError`] for what can be told from the arguments alone; anything else means that the run failed.
+pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
+    let profile = open_profile(&args.load.profile)?;
+    let plan = resolve_plan(&profile, &args.load)?;
+    let given = given_uri(&args)?;
+    if args.dry_run {
+        print(&describe(&plan))?;
+        return Ok(Outcome::Done);
+    }
+    let mut interrupts = Interrupts::listen()?;
+    let mut progress: Box<dyn Progress + Send> = match args.ui {
+        Ui::Auto | Ui::Lines => Box::new(Lines::default()),
+        Ui::None => Box::new(Silent),
+    };
+    let lab = match &given {
+        Some(uri) => {
+            allow_faults(&plan, &args.allow_faults)?;
+            confirm(uri, &plan, args.yes)?;
+            None
+        }
+        None => Some(start_lab(args.mongod.as_deref(), &interrupts).await?),
+    };
+    let uri = match (&lab, given) {
+        (Some(lab), _) => Uri::parse(lab.uri())?,
+        (None, Some(uri)) => uri,
+        (None, None) => bail!("there is no deployment to load"),
+    };
+    let target = resolve_options(&uri, &plan.client, DRIVER_VERSION).map_err(UsageError::new)?;
+    target.notices.iter().for_each(|notice| progress.note(notice));
+    let setup = Setup {
+        plan: Arc::new(plan),
+        notes: target.notices.clone(),
+        target,
+        profile_text: profile.text,
+        out: args.out,
+        label: args.label,
+    };
+    let result = trial::run(setup, &mut *progress, &mut interrupts).await;
+    if let Some(lab) = lab {
+        lab.stop().await?;
+    }
+    let Finished { directory, summary } = result?;
+    let facts = RunFacts {
+        started: summary.facts.go,
+        ended: Timestamp::now(),
+        complete: true,
+        host: HostFacts::detect(),
+        notes: Vec::new(),
+    };
+    let trials = [summary];
+    directory.finish(&facts, &trials)?;
+    print(&report::render(&trials, directory.path()))?;
+    if trials.iter().any(|trial| !trial.broken.is_empty()) {
+        bail!("the numbers do not add up, so this run cannot be trusted");
+    }
+    Ok(if interrupts.any() { Outcome::Interrupted } else { Outcome::Done })
+}
+
+fn given_uri(args: &RunArgs) -> anyhow::Result<Option<Uri>> {
+    let text = match (&args.uri, &args.uri_file) {
+        (Some(uri), _) => Some(uri.clone()),
+        (None, Some(file)) => Some(read_uri(file)?),
+        (None, None) => None,
+    };
+    text.map(|text| Uri::parse(text.trim()).map_err(|error| UsageError::new(error).into())).transpose()
+}
+
+fn read_uri(file: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(file)
+        .map_err(|error| UsageError::new(format!("--uri-file {}: {error}", file.display())).into())
+}
+
+async fn start_lab(mongod: Option<&Path>, interrupts: &Interrupts) -> anyhow::Result<Lab> {
+    let options = LabOptions { mongod: mongod.map(Path::to_owned), ..LabOptions::new()? };
+    let mut interrupts = interrupts.clone();
+    tokio::select! {
+        lab = Lab::start(&options, &|text| eprintln!("{text}")) => lab.context("the lab did not start"),
+        () = interrupts.reached(1) => bail!("stopped before the load began: nothing was measured, nothing is kept"),
+    }
+}
+
+/// Faults hit everyone who uses a deployment; on one that is not ours they have to be named.
+fn allow_faults(plan: &Plan, allowed: &[String]) -> anyhow::Result<()> {
+    for overload in &plan.overloads {
+        let kind = overload.fault.kind();
+        if !allowed.iter().any(|a| a == kind) {
+            let why = format!(
+                "overload '{}' puts {kind} on servers that are not the lab: allow it with --allow-faults={kind}",
+                overload.name
+            );
+            return Err(UsageError::new(why).into());
+        }
+    }
+    Ok(())
+}
+
+/// Says what will be done to a deployment that is not on this machine, and asks.
+fn confirm(uri: &Uri, plan: &Plan, yes: bool) -> anyhow::Result<()> {
+    if uri.is_loopback() || yes {
+        return Ok(());
+    }
+    eprintln!("{}", intent(uri, plan));
+    if !std::io::stdin().is_terminal() {
+        return Err(UsageError::new("this deployment is not on this machine: say --yes to load it").into());
+    }
+    eprint!("Go on? [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).context("no answer could be read")?;
+    if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        return Err(UsageError::new("nothing was done").into());
+    }
+    Ok(())
+}
+
+fn intent(uri: &Uri, plan: &Plan) -> String {
+    let writes = plan.operations.iter().any(|o| o.weight > 0 && o.action.writes());
+    let load = match &plan.load.model {
+        Model::Open { stages, .. } => {
+            let most = stages.iter().map(|s| s.from.get().max(s.to.get())).fold(0.0, f64::max);
+            format!("up to {most} operations/s")
+        }
+        Model::Closed { workers } => format!("{workers} workers"),
+    };
+    format!(
+        "About to load {uri}\n  namespace {}.{}: {} documents are stored there, and the load {}\n  {load} for {} \
+         after {} of warm-up",
+        plan.data.database,
+        plan.data.collection,
+        plan.data.documents,
+        if writes { "writes to it" } else { "only reads it" },
+        plan.load.duration,
+        plan.load.warmup,
+    )
+}

@@ -1,0 +1,48 @@
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks for an end, the second for an immediate one.
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// How often the user has asked for an end.
+#[derive(Clone)]
+pub struct Interrupts(watch::Receiver<u32>);
+
+impl Interrupts {
+    /// From here on the signals no longer end the process by themselves.
+    ///
+    /// # Errors
+    /// When the system gives no signal handlers.
+    pub fn listen() -> anyhow::Result<Self> {
+        let mut kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+            .map(|kind| signal(kind).context("cannot listen for signals"))
+            .into_iter()
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let (count, receiver) = watch::channel(0);
+        tokio::spawn(async move {
+            let [interrupt, terminate, hangup] = &mut kinds[..] else { return };
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                    _ = hangup.recv() => {}
+                }
+                count.send_modify(|count| *count += 1);
+            }
+        });
+        Ok(Self(receiver))
+    }
+
+    /// Waits for the n-th request.
+    pub async fn reached(&mut self, times: u32) {
+        // The sender lives as long as the runtime; without it no request can come any more.
+        if self.0.wait_for(|&count| count >= times).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether an end was asked for.
+    pub fn any(&self) -> bool {
+        *self.0.borrow() > 0
+    }
+}

@@ -1,0 +1,175 @@
+//! Pushing servers past their limit, and undoing it whatever happens.
+//!
+//! Every fault is written down before it is applied: in this process, so that any end of the run can undo it, and on the
+//! cluster in overdrive's own namespace, so that the next start can when this process was killed.
+
+pub mod fail_command;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use bson::{Document, doc};
+use futures_util::future::join_all;
+use mongodb::{Client, Collection};
+
+use crate::client::errors;
+use crate::cluster::Cluster;
+use crate::plan::{Fault, Members, Overload};
+
+/// Where applied faults are written down, in the data's database.
+const JOURNAL: &str = "overdrive.faults";
+
+/// No member is waited for longer when a fault is undone.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The servers that faults are applied to.
+pub struct Bench {
+    cluster: Arc<Cluster>,
+    journal: Collection<Document>,
+    app: String,
+    /// Members with a fault on, and what its counter said before.
+    applied: Mutex<BTreeMap<usize, Option<i64>>>,
+}
+
+impl Bench {
+    /// `control` writes the journal; faults hit connections that call themselves `app`.
+    pub fn new(cluster: Arc<Cluster>, control: &Client, database: &str, app: String) -> Self {
+        Self {
+            cluster,
+            journal: control.database(database).collection(JOURNAL),
+            app,
+            applied: Mutex::default(),
+        }
+    }
+
+    /// Undoes what a run that was killed has left on, and says where that was.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or a member it names does not obey.
+    pub async fn undo_leftovers(&self) -> anyhow::Result<Vec<String>> {
+        let mut undone = Vec::new();
+        for (number, member) in self.cluster.members.iter().enumerate() {
+            let key = doc! { "_id": &member.address };
+            let entry = self
+                .journal
+                .find_one(key)
+                .await
+                .map_err(|e| anyhow!("reading the journal of faults failed: {}", errors::message(&e)))?;
+            if entry.is_some() {
+                self.undo_member(number).await?;
+                undone.push(member.address.clone());
+            }
+        }
+        Ok(undone)
+    }
+
+    /// Whether every fault can be applied, before anything starts.
+    ///
+    /// # Errors
+    /// When a member cannot do what the plan wants of it.
+    pub async fn check(&self, overloads: &[Overload]) -> anyhow::Result<()> {
+        for overload in overloads {
+            match &overload.fault {
+                Fault::FailCommand(_) => {
+                    for member in &self.cluster.members {
+                        fail_command::check(&member.client, &member.address).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The addresses of members.
+    pub fn names(&self, members: &[usize]) -> Vec<&str> {
+        members.iter().map(|&number| self.cluster.members[number].address.as_str()).collect()
+    }
+
+    /// Applies an overload and returns the members it hits, by number.
+    ///
+    /// # Errors
+    /// When a member refuses; what was applied before stays written down, to be undone.
+    pub async fn apply(&self, overload: &Overload) -> anyhow::Result<Vec<usize>> {
+        let targets = self.targets(&overload.members).await?;
+        for &number in &targets {
+            let member = &self.cluster.members[number];
+            self.applied().insert(number, None);
+            let entry = doc! { "$set": { "kind": overload.fault.kind(), "at": bson::DateTime::now() } };
+            self.journal
+                .update_one(doc! { "_id": &member.address }, entry)
+                .upsert(true)
+                .await
+                .map_err(|e| anyhow!("writing the fault down failed: {}", errors::message(&e)))?;
+        }
+        let Fault::FailCommand(fault) = &overload.fault;
+        let counts = join_all(targets.iter().map(|&number| {
+            let member = &self.cluster.members[number];
+            fail_command::apply(&member.client, &member.address, fault, &self.app)
+        }))
+        .await;
+        for (&number, before) in targets.iter().zip(counts) {
+            self.applied().insert(number, Some(before?));
+        }
+        Ok(targets)
+    }
+
+    /// Undoes an overload at the members it was applied to; returns a line for each on what the member says of it.
+    ///
+    /// # Errors
+    /// When a member does not obey: it stays written down.
+    pub async fn undo(&self, members: &[usize]) -> anyhow::Result<Vec<String>> {
+        join_all(members.iter().map(|&number| self.undo_member(number))).await.into_iter().collect()
+    }
+
+    /// Undoes everything that is still applied. Called at every end; members that are down are named.
+    ///
+    /// # Errors
+    /// When some member does not obey within a few seconds.
+    pub async fn undo_all(&self) -> anyhow::Result<()> {
+        let members: Vec<usize> = self.applied().keys().copied().collect();
+        self.undo(&members).await.map(drop)
+    }
+
+    async fn undo_member(&self, number: usize) -> anyhow::Result<String> {
+        let member = &self.cluster.members[number];
+        let undo = fail_command::undo(&member.client, &member.address);
+        let count = tokio::time::timeout(PATIENCE, undo)
+            .await
+            .with_context(|| format!("{} does not answer: its fault may still be on", member.address))??;
+        let before = self.applied().remove(&number).flatten();
+        // The fault is off; an entry that stays only makes the next start turn it off again.
+        let _ = tokio::time::timeout(PATIENCE, async {
+            self.journal.delete_one(doc! { "_id": &member.address }).await
+        })
+        .await;
+        Ok(match before {
+            Some(before) => format!("{}: {} commands rejected", member.address, count - before),
+            None => format!("{}: turned off", member.address),
+        })
+    }
+
+    fn applied(&self) -> MutexGuard<'_, BTreeMap<usize, Option<i64>>> {
+        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn targets(&self, members: &Members) -> anyhow::Result<Vec<usize>> {
+        let count = self.cluster.members.len();
+        let primary = || async { self.cluster.primary().await.context("there is no primary to overload") };
+        Ok(match members {
+            Members::All => (0..count).collect(),
+            Members::Primary => vec![primary().await?],
+            Members::Secondaries => {
+                let primary = primary().await?;
+                (0..count).filter(|&number| number != primary).collect()
+            }
+            Members::Numbers(numbers) => {
+                if let Some(beyond) = numbers.iter().find(|&&number| number >= count) {
+                    return Err(anyhow!("there is no member {beyond}: the last of {count} is {}", count - 1));
+                }
+                numbers.clone()
+            }
+        })
+    }
+}

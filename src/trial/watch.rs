@@ -1,0 +1,101 @@
+//! What the coordinator notices while a trial runs: the servers' own word each interval, and what deserves an event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::cluster::Cluster;
+use crate::plan::timeline::nanos;
+use crate::results::SATURATED_SHARE;
+use crate::snapshot::{Event, ServerFacts, Snapshot};
+
+/// How often the servers are asked.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A backlog older than this is an event: workers are short.
+const BEHIND: Duration = Duration::from_millis(100);
+
+/// Keeps the latest facts, and what was last said about them.
+pub struct Watch {
+    latest: watch::Receiver<Vec<ServerFacts>>,
+    poller: JoinHandle<()>,
+    primary: Option<String>,
+    saturated: bool,
+    behind: bool,
+}
+
+impl Watch {
+    /// Begins to ask the servers, each second, on the control connections.
+    pub fn start(cluster: Arc<Cluster>) -> Self {
+        let (sender, latest) = watch::channel(Vec::new());
+        let poller = tokio::spawn(async move {
+            let mut clock = tokio::time::interval(EVERY);
+            clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                clock.tick().await;
+                if sender.send(cluster.facts().await).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { latest, poller, primary: None, saturated: false, behind: false }
+    }
+
+    /// What the servers said last.
+    pub fn facts(&self) -> Vec<ServerFacts> {
+        self.latest.borrow().clone()
+    }
+
+    /// What has changed by the end of an interval.
+    pub fn events(&mut self, snapshot: &Snapshot) -> Vec<Event> {
+        let at_ns = i64::try_from(snapshot.end_ns).unwrap_or(i64::MAX);
+        let event = |kind: &str, subject: &str, detail: String| Event {
+            at_ns,
+            kind: kind.to_owned(),
+            subject: subject.to_owned(),
+            detail,
+        };
+        let mut events = Vec::new();
+        let facts = self.facts();
+        let primary = facts.iter().find(|f| f.role == "primary").map(|f| f.address.clone());
+        if let Some(now) = primary.filter(|now| self.primary.as_ref() != Some(now)) {
+            if let Some(before) = &self.primary {
+                events.push(event("primary_changed", &now, format!("it was {before}")));
+            }
+            self.primary = Some(now);
+        }
+        let share = cpu_share(snapshot);
+        let saturated = share >= SATURATED_SHARE;
+        if saturated != std::mem::replace(&mut self.saturated, saturated) {
+            let kind = if saturated { "generator_saturated" } else { "generator_free" };
+            let detail = format!("it uses {:.0} % of this machine's processors", share * 100.0);
+            events.push(event(kind, "", detail));
+        }
+        let behind_ns = snapshot.generator.behind_ns;
+        let behind = behind_ns > nanos(BEHIND);
+        if behind != std::mem::replace(&mut self.behind, behind) {
+            let kind = if behind { "behind" } else { "caught_up" };
+            events.push(event(
+                kind,
+                "",
+                format!("due operations wait {} ms for a worker", behind_ns / 1_000_000),
+            ));
+        }
+        events
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.poller.abort();
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an interval in nanoseconds is far below 2^53")]
+fn cpu_share(snapshot: &Snapshot) -> f64 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let available = (snapshot.end_ns - snapshot.start_ns) as f64 * cores as f64;
+    if available > 0.0 { snapshot.generator.cpu_ns as f64 / available } else { 0.0 }
+}
