@@ -2,6 +2,7 @@
 
 mod attribution;
 mod lab;
+mod prepare;
 
 use std::sync::OnceLock;
 use std::thread;
