@@ -95,6 +95,12 @@ impl Bench {
         let targets = self.targets(&overload.members).await?;
         for &number in &targets {
             let member = &self.cluster.members[number];
+            // Roles can change hands between two overloads that the plan kept apart by them.
+            anyhow::ensure!(
+                !self.applied().contains_key(&number),
+                "{} has a fault on already, and can have one alone",
+                member.address
+            );
             self.applied().insert(number, None);
             let entry = doc! { "$set": { "kind": overload.fault.kind(), "at": bson::DateTime::now() } };
             self.journal
