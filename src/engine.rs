@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -103,18 +104,28 @@ async fn drive(
     });
     let crew =
         Crew { tasks: TaskTracker::new(), leave: CancellationToken::new(), shared: Arc::clone(&shared) };
-    let (offered, load) = start(plan, &crew)?;
+    // However this ends, its tasks end with it.
+    let _leave = crew.leave.clone().drop_guard();
+    let (offered, mut load) = start(plan, &crew)?;
     let recorder = Recorder::new(Arc::clone(ledger), mix, segments, offered, plan.operations.len());
     let ticker = Ticker::start(recorder, Arc::clone(&shared), crew.tasks.clone(), reports.clone())?;
 
-    let warmup_and_measure = nanos(plan.load.warmup.duration() + plan.load.duration.duration());
-    let measured_until = go + Duration::from_nanos(warmup_and_measure);
-    let stopped = wait_until(measured_until, control).await
-        || cool_down(measured_until + plan.load.cooldown.duration(), &ticker, control).await;
+    let measured_until_ns = nanos(plan.load.warmup.duration() + plan.load.duration.duration());
+    let measured_until = go + Duration::from_nanos(measured_until_ns);
+    let phases = async {
+        wait_until(measured_until, control).await
+            || cool_down(measured_until + plan.load.cooldown.duration(), measured_until_ns, &ticker, control)
+                .await
+    };
+    let stopped = tokio::select! {
+        stopped = phases => stopped,
+        error = load.failed() => return Err(error),
+    };
 
-    load.stop().await?;
+    load.close();
     shared.stopping.store(true, Ordering::Relaxed);
     ticker.freeze();
+    let left = load.leftover().await?;
     crew.tasks.close();
     let drained = tokio::time::timeout(DRAIN, crew.tasks.wait()).await.is_ok();
     if !drained {
@@ -123,7 +134,7 @@ async fn drive(
         crew.leave.cancel();
         crew.tasks.wait().await;
     }
-    ticker.finish(stopped).await
+    ticker.finish(&left, stopped).await
 }
 
 /// The load's source: a pacer in the open model, nothing in the closed one.
@@ -131,7 +142,7 @@ enum Load {
     Open {
         queue: async_channel::Sender<Due>,
         left: async_channel::Receiver<Due>,
-        pacer: tokio::task::JoinHandle<std::io::Result<()>>,
+        pacer: JoinHandle<Option<std::io::Result<u64>>>,
     },
     Closed,
 }
@@ -183,21 +194,52 @@ fn start(plan: &Plan, crew: &Crew) -> anyhow::Result<(Offered, Load)> {
                     hands.spawn_server(&due);
                 }
             });
-            let load = Load::Open { queue, left, pacer: tokio::spawn(pacer) };
+            let pacer = tokio::spawn(crew.leave.clone().run_until_cancelled_owned(pacer));
+            let load = Load::Open { queue, left, pacer };
             let cursor = Box::new(schedule);
             Ok((Offered::Open { due: cursor.clone(), taken: cursor }, load))
         }
     }
 }
 
+/// Operations that are due and that no worker will take.
+#[derive(Default)]
+pub struct Leftover {
+    /// Handed out, but not taken.
+    taken_back: Vec<Due>,
+    /// The number of the first one that was never handed out.
+    handed_out: u64,
+}
+
 impl Load {
-    /// Nothing more becomes due to a worker. What was handed out and not taken is taken back: it was never started.
-    async fn stop(self) -> anyhow::Result<()> {
-        let Self::Open { queue, left, pacer } = self else { return Ok(()) };
-        queue.close();
-        pacer.await.context("the pacer died")?.context("the pacer has no timer")?;
-        while left.try_recv().is_ok() {}
-        Ok(())
+    /// Waits for the pacer to fail, which it does not unless the system gives it no timer.
+    async fn failed(&mut self) -> anyhow::Error {
+        match self {
+            Self::Open { pacer, .. } => match pacer.await {
+                Ok(Some(Err(error))) => anyhow!("the pacer has no timer: {error}"),
+                Ok(_) => anyhow!("the pacer ended before the load"),
+                Err(died) => anyhow!("the pacer died: {died}"),
+            },
+            Self::Closed => std::future::pending().await,
+        }
+    }
+
+    /// Nothing more is handed out.
+    fn close(&self) {
+        if let Self::Open { queue, .. } = self {
+            queue.close();
+        }
+    }
+
+    /// What is left of a load that was closed. What was handed out and not taken is taken back.
+    async fn leftover(self) -> anyhow::Result<Leftover> {
+        let Self::Open { left, pacer, .. } = self else { return Ok(Leftover::default()) };
+        let handed_out = pacer
+            .await
+            .context("the pacer died")?
+            .context("the pacer was taken away")?
+            .context("the pacer has no timer")?;
+        Ok(Leftover { taken_back: std::iter::from_fn(|| left.try_recv().ok()).collect(), handed_out })
     }
 }
 
@@ -218,8 +260,13 @@ async fn wait_until(end: Instant, control: &mut mpsc::Receiver<Control>) -> bool
 
 /// Keeps the load on until every measured operation is resolved: ending it at once would let the last retries succeed
 /// in a silence that the first ones never met.
-async fn cool_down(end: Instant, ticker: &Ticker, control: &mut mpsc::Receiver<Control>) -> bool {
-    while Instant::now() < end && ticker.measured_open() > 0 {
+async fn cool_down(
+    end: Instant,
+    measured_until_ns: u64,
+    ticker: &Ticker,
+    control: &mut mpsc::Receiver<Control>,
+) -> bool {
+    while Instant::now() < end && !ticker.is_resolved(measured_until_ns) {
         if wait_until(Instant::now() + Duration::from_millis(50), control).await {
             return true;
         }

@@ -9,7 +9,7 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::results::Summary;
-use crate::results::facts::{is_open, per_second};
+use crate::results::facts::{is_open, per_second, reasons_known};
 use crate::results::figures::Breakdown;
 use crate::results::summary::{OpSummary, SegmentSummary};
 use human::{micros, percent, quotient, rate, time};
@@ -126,12 +126,16 @@ fn figures<'a>(
 fn breakdown(summary: &Summary) -> Table {
     let mut table = table(&["operation", "wait", "check-out", "attempts", "backoff", "other", "= latency"]);
     for operation in &summary.whole().operations {
-        let cells = match Breakdown::of(&operation.stats) {
-            Some(b) => {
-                [b.wait_us, b.checkout_us, b.attempts_us, b.backoff_us, b.other_us, b.latency_us].map(time)
-            }
-            None => [(); 6].map(|()| "-".to_owned()),
-        };
+        let b = Breakdown::of(&operation.stats, reasons_known(&summary.facts.plan));
+        let cells = [
+            b.map(|b| b.wait_us),
+            b.map(|b| b.checkout_us),
+            b.and_then(|b| b.attempts_us),
+            b.and_then(|b| b.backoff_us),
+            b.and_then(|b| b.other_us),
+            b.map(|b| b.latency_us),
+        ]
+        .map(|us| us.map_or_else(|| "-".to_owned(), time));
         table.add_row(std::iter::once(operation.name.clone()).chain(cells));
     }
     align(table)

@@ -98,11 +98,21 @@ impl Ledger {
                     *orphans.entry(e.command_name.clone()).or_default() += 1;
                 }
             }
-            CommandEvent::Succeeded(_) => with_trace(|trace| trace.command_ended(AttemptEnd::Served, None)),
+            CommandEvent::Succeeded(e) => with_trace(|trace| {
+                // The driver calls a reply with ok: 1 a success before it looks for an error of the write concern.
+                match errors::classify_reply(&e.reply) {
+                    None => trace.close(AttemptEnd::Served, None),
+                    Some((class, example)) => {
+                        let overload = class.labels.iter().any(|label| label == errors::OVERLOADED);
+                        let end = if overload { AttemptEnd::Rejected } else { AttemptEnd::Failed };
+                        trace.close(end, Some(self.errors.number_of(class, || example)));
+                    }
+                }
+            }),
             CommandEvent::Failed(e) => with_trace(|trace| {
                 let end =
                     if errors::is_overload(&e.failure) { AttemptEnd::Rejected } else { AttemptEnd::Failed };
-                trace.command_ended(end, Some(self.errors.number(&e.failure)));
+                trace.close(end, Some(self.errors.number(&e.failure)));
             }),
             _ => {}
         }
@@ -264,10 +274,6 @@ impl Trace {
         }
     }
 
-    fn command_ended(&self, end: AttemptEnd, error: Option<u32>) {
-        self.close(end, error);
-    }
-
     /// Ends the operation; an attempt that is still open gets this end.
     fn finish(&self, last: AttemptEnd) -> Sums {
         self.settle(last);
@@ -301,7 +307,9 @@ impl Trace {
         let backoff_ns = open.backoff_ns.filter(|_| repeats);
         let answered = matches!(end, AttemptEnd::Served | AttemptEnd::Rejected | AttemptEnd::Failed);
         let round_trip_ns = open.sent.filter(|_| answered).map(|sent| nanos(now - sent));
-        state.sums.checkout_ns += open.checkout_ns.unwrap_or(0);
+        // A check-out that failed was waited for, too.
+        let waited = open.checkout_ns.or_else(|| open.checkout.map(|start| nanos(now - start)));
+        state.sums.checkout_ns += waited.unwrap_or(0);
         state.sums.attempt_ns += round_trip_ns.unwrap_or(0);
         state.sums.backoff_ns += backoff_ns.unwrap_or(0);
         state.failed = match end {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
+use bson::Document;
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 
 use crate::snapshot::ErrorClass;
@@ -53,7 +54,8 @@ impl ErrorTable {
         self.rows.read().unwrap_or_else(PoisonError::into_inner).rows.get(number).cloned()
     }
 
-    fn number_of(&self, class: ErrorClass, example: impl FnOnce() -> String) -> u32 {
+    /// The number of a class.
+    pub fn number_of(&self, class: ErrorClass, example: impl FnOnce() -> String) -> u32 {
         if let Some(&known) = self.rows.read().unwrap_or_else(PoisonError::into_inner).numbers.get(&class) {
             return known;
         }
@@ -106,6 +108,21 @@ pub fn classify(error: &Error) -> ErrorClass {
     let mut labels: Vec<String> = error.labels().iter().cloned().collect();
     labels.sort_unstable();
     ErrorClass { kind: kind(error).to_owned(), code, code_name, labels }
+}
+
+/// The error of the write concern in a reply that is otherwise a success, and its message.
+pub fn classify_reply(reply: &Document) -> Option<(ErrorClass, String)> {
+    let error = reply.get_document("writeConcernError").ok()?;
+    let text = |key: &str| error.get_str(key).unwrap_or_default().to_owned();
+    let list = reply.get_array("errorLabels").or_else(|_| error.get_array("errorLabels"));
+    let mut labels: Vec<String> =
+        list.into_iter().flatten().filter_map(|label| label.as_str().map(str::to_owned)).collect();
+    labels.sort_unstable();
+    let code = error.get_i32("code").ok();
+    Some((
+        ErrorClass { kind: "write_concern".to_owned(), code, code_name: text("codeName"), labels },
+        text("errmsg"),
+    ))
 }
 
 /// One line about the error for people; may hold what the server said, never a reply's bytes.

@@ -19,7 +19,7 @@ const SHORTEST: Duration = Duration::from_micros(250);
 const LONGEST: Duration = Duration::from_millis(100);
 
 /// Hands out operations from `go` on until the queue is closed. `handed_out` is called after each batch, to see to it
-/// that there are workers.
+/// that there are workers. Returns the number of the first operation that was not handed out.
 ///
 /// # Errors
 /// When the operating system gives no timer.
@@ -28,7 +28,7 @@ pub async fn pace(
     queue: Sender<Due>,
     go: Instant,
     mut handed_out: impl FnMut(),
-) -> io::Result<()> {
+) -> io::Result<u64> {
     let timer = Timer::new()?;
     loop {
         let now = go.elapsed();
@@ -37,7 +37,7 @@ pub async fn pace(
             match queue.try_send(next) {
                 Ok(()) => {}
                 Err(TrySendError::Full(_)) => break,
-                Err(TrySendError::Closed(_)) => return Ok(()),
+                Err(TrySendError::Closed(_)) => return Ok(next.n),
             }
             schedule.next();
             next = schedule.peek();
@@ -46,7 +46,7 @@ pub async fn pace(
         let wait = Duration::from_nanos(next.at_ns).saturating_sub(go.elapsed());
         timer.sleep(wait.clamp(SHORTEST, LONGEST)).await?;
         if queue.is_closed() {
-            return Ok(());
+            return Ok(next.n);
         }
     }
 }

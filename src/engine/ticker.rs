@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
+use super::Leftover;
 use super::generator::Meter;
 use super::worker::Shared;
 use crate::plan::timeline::nanos;
@@ -23,7 +24,7 @@ const GATHER: Duration = Duration::from_millis(100);
 
 /// The thread that owns the recorder.
 pub struct Ticker {
-    thread: JoinHandle<(Recorder, Meter)>,
+    thread: Option<JoinHandle<(Recorder, Meter)>>,
     signals: Arc<Signals>,
     shared: Arc<Shared>,
     reports: mpsc::Sender<Report>,
@@ -32,6 +33,8 @@ pub struct Ticker {
 struct Signals {
     /// Measured operations without an outcome, as of the last gathering.
     measured_open: AtomicU64,
+    /// The time up to which that gathering knows all, in nanoseconds since Go.
+    known_until: AtomicU64,
     /// Nothing is due after this, in nanoseconds since Go.
     frozen_at: AtomicU64,
     /// The thread is to end.
@@ -50,8 +53,8 @@ impl Ticker {
         reports: mpsc::Sender<Report>,
     ) -> anyhow::Result<Self> {
         let signals = Arc::new(Signals {
-            // Unknown until the first gathering, so that nobody takes the load for resolved.
-            measured_open: AtomicU64::new(u64::MAX),
+            measured_open: AtomicU64::new(0),
+            known_until: AtomicU64::new(0),
             frozen_at: AtomicU64::new(u64::MAX),
             end: AtomicBool::new(false),
         });
@@ -61,12 +64,14 @@ impl Ticker {
             .name("recorder".to_owned())
             .spawn(move || tick(recorder, &theirs, &their_shared, &tasks, &their_reports))
             .context("no thread for the recorder")?;
-        Ok(Self { thread, signals, shared, reports })
+        Ok(Self { thread: Some(thread), signals, shared, reports })
     }
 
-    /// Measured operations without an outcome; very many before the first gathering.
-    pub fn measured_open(&self) -> u64 {
-        self.signals.measured_open.load(Ordering::Relaxed)
+    /// Whether all measured operations, the last of which is due at `measured_until_ns`, are known to have an outcome.
+    pub fn is_resolved(&self, measured_until_ns: u64) -> bool {
+        // The recorder stores the count first, so the one that is read is no older than the time.
+        self.signals.known_until.load(Ordering::Acquire) > measured_until_ns
+            && self.signals.measured_open.load(Ordering::Relaxed) == 0
     }
 
     /// From now on nothing more becomes due.
@@ -76,26 +81,36 @@ impl Ticker {
 
     /// Ends the recording once no worker is left: the last snapshot, and what everything must add up to.
     ///
+    /// `left` is what nobody will take any more.
+    ///
     /// # Errors
     /// When the recorder died or nobody listens.
-    pub async fn finish(self, stopped: bool) -> anyhow::Result<Totals> {
-        self.signals.end.store(true, Ordering::Relaxed);
-        self.thread.thread().unpark();
-        let thread = self.thread;
+    pub async fn finish(mut self, left: &Leftover, stopped: bool) -> anyhow::Result<Totals> {
+        let thread = self.end().context("the recorder has ended before")?;
         let (mut recorder, mut meter) = tokio::task::spawn_blocking(move || thread.join())
             .await?
             .map_err(|_| anyhow!("the recorder died: this run's numbers are not whole"))?;
-        let taken = self.shared.taken.load(Ordering::Relaxed);
         let end =
             recorder.absorb(|| self.signals.due_until(&self.shared)).max(nanos(self.shared.go.elapsed()));
-        let cut = stopped || recorder.measured_open() > 0;
-        recorder.cut(taken);
+        recorder.cut(&left.taken_back, left.handed_out);
         let snapshot = recorder.snapshot(end, meter.read(0, 0, 0));
         self.reports
             .send(Report::Snapshot(Box::new(snapshot)))
             .await
             .context("nobody listens to the engine")?;
-        Ok(recorder.finish(cut))
+        Ok(recorder.finish(stopped))
+    }
+
+    fn end(&mut self) -> Option<JoinHandle<(Recorder, Meter)>> {
+        self.signals.end.store(true, Ordering::Relaxed);
+        self.thread.take().inspect(|thread| thread.thread().unpark())
+    }
+}
+
+/// However the engine ends, its recorder does not outlive it.
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -116,6 +131,7 @@ fn tick(
         let taken = shared.taken.load(Ordering::Relaxed);
         let known_until = recorder.absorb(|| signals.due_until(shared));
         signals.measured_open.store(recorder.measured_open(), Ordering::Relaxed);
+        signals.known_until.store(known_until, Ordering::Release);
         // After the freeze nothing more is due, but time and intervals go on.
         let end = if signals.is_frozen() { nanos(shared.go.elapsed()) } else { known_until };
         if end < next_cut {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{Model, Overload, Plan, timeline};
+use crate::plan::{Model, Plan, timeline};
 use crate::units::{Rate, Span};
 
 /// What a served command is taken to last; on a quiet replica set nearby it is about that.

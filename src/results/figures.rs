@@ -106,28 +106,28 @@ pub struct Breakdown {
     pub wait_us: f64,
     /// Waiting for connections.
     pub checkout_us: f64,
-    /// Round trips.
-    pub attempts_us: f64,
-    /// Between a failed attempt and the next.
-    pub backoff_us: f64,
-    /// What the client itself took.
-    pub other_us: f64,
+    /// Round trips; `None` when attempts are counted by pool events alone, which do not tell their ends.
+    pub attempts_us: Option<f64>,
+    /// Between a failed attempt and the next; `None` likewise.
+    pub backoff_us: Option<f64>,
+    /// What the client itself took; `None` likewise.
+    pub other_us: Option<f64>,
     /// From the intended start to the end, failed operations included.
     pub latency_us: f64,
 }
 
 impl Breakdown {
-    /// `None` when nothing ended.
-    pub fn of(stats: &OpStats) -> Option<Self> {
+    /// `None` when nothing ended. `told_apart` says whether the ends of attempts are known.
+    pub fn of(stats: &OpStats, told_apart: bool) -> Option<Self> {
         let parts = stats.wait_ns + stats.checkout_ns + stats.attempt_ns + stats.backoff_ns;
         let mean = |sum_ns| ratio(sum_ns, ended(stats)).map(|ns| rounded(ns / 1e3, 3));
         Some(Self {
             wait_us: mean(stats.wait_ns)?,
             checkout_us: mean(stats.checkout_ns)?,
-            attempts_us: mean(stats.attempt_ns)?,
-            backoff_us: mean(stats.backoff_ns)?,
+            attempts_us: mean(stats.attempt_ns).filter(|_| told_apart),
+            backoff_us: mean(stats.backoff_ns).filter(|_| told_apart),
             // Attempts that go on after their operation was given up may reach beyond its end.
-            other_us: mean(stats.latency_ns.saturating_sub(parts))?,
+            other_us: mean(stats.latency_ns.saturating_sub(parts)).filter(|_| told_apart),
             latency_us: mean(stats.latency_ns)?,
         })
     }
@@ -187,9 +187,15 @@ mod tests {
 
     #[test]
     fn the_parts_of_the_mean_add_up() {
-        let b = Breakdown::of(&stats()).unwrap();
-        assert_eq!((b.wait_us, b.checkout_us, b.attempts_us, b.backoff_us), (1.0, 2.0, 10.0, 50.0));
-        assert_eq!((b.other_us, b.latency_us), (37.0, 100.0));
-        assert_eq!(Breakdown::of(&OpStats::default()), None);
+        let b = Breakdown::of(&stats(), true).unwrap();
+        assert_eq!(
+            (b.wait_us, b.checkout_us, b.attempts_us, b.backoff_us),
+            (1.0, 2.0, Some(10.0), Some(50.0))
+        );
+        assert_eq!((b.other_us, b.latency_us), (Some(37.0), 100.0));
+        assert_eq!(Breakdown::of(&OpStats::default(), true), None);
+        let light = Breakdown::of(&stats(), false).unwrap();
+        assert_eq!((light.attempts_us, light.backoff_us, light.other_us), (None, None, None));
+        assert_eq!((light.wait_us, light.checkout_us, light.latency_us), (1.0, 2.0, 100.0));
     }
 }

@@ -6,10 +6,12 @@ use std::io::Write;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::facts::reasons_known;
 use super::figures::Breakdown;
 use super::summary::{SegmentSummary, Summary};
 use super::tables::SCHEMA_VERSION;
 use super::{Error, HostFacts, RunDirectory};
+use crate::plan::Plan;
 
 /// What is known of a run when all its trials have ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +84,7 @@ fn trial(summary: &Summary) -> Value {
         "params": params,
         "options": facts.options,
         "plan": facts.plan,
-        "segments": summary.segments.iter().map(segment).collect::<Vec<_>>(),
+        "segments": summary.segments.iter().map(|s| segment(s, &facts.plan)).collect::<Vec<_>>(),
         "totals": {"ended": ended, "attempts": summary.totals.attempts, "cut": summary.totals.cut},
         "checks": summary.checks,
         "broken": summary.broken,
@@ -91,8 +93,10 @@ fn trial(summary: &Summary) -> Value {
 }
 
 /// The parts of the mean, which no table has.
-fn segment(segment: &SegmentSummary) -> Value {
-    let mean = segment.operations.iter().map(|o| (o.name.clone(), json!(Breakdown::of(&o.stats))));
+fn segment(segment: &SegmentSummary, plan: &Plan) -> Value {
+    let told_apart = reasons_known(plan);
+    let mean =
+        segment.operations.iter().map(|o| (o.name.clone(), json!(Breakdown::of(&o.stats, told_apart))));
     json!({
         "segment": segment.name,
         "duration_s": segment.duration_s,

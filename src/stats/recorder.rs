@@ -39,6 +39,8 @@ pub struct Recorder {
     offered_so_far: Vec<u64>,
     /// Measured operations: offered, and with an outcome.
     measured: (u64, u64),
+    /// Measured operations whose outcome is that the run was cut.
+    cut_off: u64,
     pools: Vec<PoolCounts>,
     totals: Totals,
 }
@@ -78,6 +80,7 @@ impl Recorder {
             start_ns: 0,
             offered_so_far: vec![0; operations],
             measured: (0, 0),
+            cut_off: 0,
             pools: Vec::new(),
             totals: Totals { ended: vec![0; operations], ..Totals::default() },
         }
@@ -112,11 +115,9 @@ impl Recorder {
     }
 
     /// Every outcome passes here once.
-    fn settle(&mut self, segment: usize, operation: usize, count: u64) {
-        self.totals.ended[operation] += count;
-        if self.is_measured(segment) {
-            self.measured.1 += count;
-        }
+    fn settle(&mut self, segment: usize, operation: usize) {
+        self.totals.ended[operation] += 1;
+        self.measured.1 += u64::from(self.is_measured(segment));
     }
 
     fn fold(&mut self, record: &Record) {
@@ -127,7 +128,8 @@ impl Recorder {
             Record::Abandoned(cell) => {
                 let key = (usize::from(cell.segment), usize::from(cell.operation));
                 self.interval.cells.entry(key).or_default().outcomes.in_flight += 1;
-                self.settle(key.0, key.1, 1);
+                self.cut_off += u64::from(self.is_measured(key.0));
+                self.settle(key.0, key.1);
             }
         }
     }
@@ -141,7 +143,6 @@ impl Recorder {
     }
 
     fn fold_attempt(&mut self, attempt: &Attempt) {
-        self.totals.attempts += 1;
         let key = (usize::from(attempt.cell.segment), usize::from(attempt.cell.operation));
         let rejected = u64::from(attempt.end == AttemptEnd::Rejected);
         let stats = self.interval.cells.entry(key).or_default();
@@ -207,7 +208,7 @@ impl Recorder {
             bucket.failed += 1;
             bucket.gave_up += gave_up;
         }
-        self.settle(key.0, key.1, 1);
+        self.settle(key.0, key.1);
         self.count_error(key, ErrorLevel::Operation, ended.error, ended.at_ns);
     }
 
@@ -238,16 +239,23 @@ impl Recorder {
         self.totals.ended.iter().sum()
     }
 
-    /// Gives every operation that is due and that no worker took the outcome of a cut run.
-    pub fn cut(&mut self, taken: u64) {
+    /// Gives every operation that is due and that no worker will take the outcome of a cut run: those that were handed
+    /// out and taken back, and those that were never handed out, from number `handed_out` on.
+    pub fn cut(&mut self, taken_back: &[Due], handed_out: u64) {
+        taken_back.iter().for_each(|due| self.cut_off(*due));
         if let Offered::Open { taken: cursor, .. } = &mut self.offered {
-            advance(cursor, taken);
+            advance(cursor, handed_out);
         }
         while let Some(due) = self.next_untaken() {
-            let (segment, operation) = (index_at(&self.segments, due.at_ns), self.mix.at(due.n).operation);
-            self.interval.cells.entry((segment, operation)).or_default().outcomes.not_started += 1;
-            self.settle(segment, operation, 1);
+            self.cut_off(due);
         }
+    }
+
+    fn cut_off(&mut self, due: Due) {
+        let (segment, operation) = (index_at(&self.segments, due.at_ns), self.mix.at(due.n).operation);
+        self.interval.cells.entry((segment, operation)).or_default().outcomes.not_started += 1;
+        self.cut_off += u64::from(self.is_measured(segment));
+        self.settle(segment, operation);
     }
 
     fn next_untaken(&mut self) -> Option<Due> {
@@ -292,9 +300,9 @@ impl Recorder {
         snapshot
     }
 
-    /// Ends the recording.
-    pub fn finish(mut self, cut: bool) -> Totals {
-        self.totals.cut = cut;
+    /// Ends the recording; `stopped` says that somebody asked for it before its time.
+    pub fn finish(mut self, stopped: bool) -> Totals {
+        self.totals.cut = stopped || self.cut_off > 0;
         self.totals.attempts = self.ledger.checkouts.load(Ordering::Relaxed);
         self.totals
     }
