@@ -1,7 +1,13 @@
 //! The one integration test binary: every file beside this one is a part of it, so that they share a lab.
 
 mod attribution;
+mod kinds;
 mod lab;
+mod options;
+mod pacing;
+mod profiles;
+mod running;
+mod tables;
 
 use std::sync::OnceLock;
 use std::thread;
