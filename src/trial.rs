@@ -23,7 +23,7 @@ use crate::control::Control;
 use crate::engine;
 use crate::interrupts::Interrupts;
 use crate::overload::Bench;
-use crate::plan::Plan;
+use crate::plan::{OptionSetting, Plan};
 use crate::progress::Progress;
 use crate::results::{EndFacts, RunDirectory, Summary, TrialFacts, Writer};
 use crate::snapshot::{Driver, Report, Totals};
@@ -220,12 +220,27 @@ impl Running {
             plan: (*setup.plan).clone(),
             driver: self.driver.clone(),
             server_versions: vec![cluster.version.clone()],
-            params: setup.plan.client.iter().map(|o| (o.name.clone(), o.value.clone())).collect(),
+            params: params(&setup.plan.client),
             options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
             go: Timestamp::now(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
+}
+
+/// Every option that was set, once: tag sets, of which there may be several, are tried in turn.
+fn params(settings: &[OptionSetting]) -> Vec<(String, Option<String>)> {
+    let mut params: Vec<(String, Option<String>)> = Vec::new();
+    for OptionSetting { name, value, .. } in settings {
+        match params.iter_mut().find(|(known, _)| known == name) {
+            Some((_, before)) => {
+                let both = [before.take(), value.clone()].into_iter().flatten().collect::<Vec<_>>();
+                *before = Some(both.join(";"));
+            }
+            None => params.push((name.clone(), value.clone())),
+        }
+    }
+    params
 }
 
 async fn finish(

@@ -30,7 +30,7 @@ pub struct Ledger {
     pub servers: Servers,
     /// What went wrong so far.
     pub errors: ErrorTable,
-    /// Attempts inside operations by pool events alone: what commands plus retries must come to.
+    /// Attempts inside operations by their check-outs: what commands plus retries must come to.
     pub checkouts: AtomicU64,
     /// Whether command events come at all.
     commands: bool,
@@ -283,12 +283,18 @@ impl Trace {
 
     /// Closes an attempt of which no event told the end.
     fn settle(&self, by_pool_events: AttemptEnd) {
-        let open = self.state.borrow().open.as_ref().map(|open| open.checkout_ns.is_some());
+        let open =
+            self.state.borrow().open.as_ref().map(|open| (open.checkout_ns.is_some(), open.sent.is_some()));
         match open {
             None => {}
             // It never got a connection, and never will: it was no attempt yet.
-            Some(false) => self.state.borrow_mut().open = None,
-            Some(true) => {
+            Some((false, false)) => self.state.borrow_mut().open = None,
+            // The driver thought better of it (the server is too old for the command): no server was asked anything.
+            Some((true, false)) => {
+                self.ledger.checkouts.fetch_sub(1, Ordering::Relaxed);
+                self.state.borrow_mut().open = None;
+            }
+            Some((_, true)) => {
                 self.close(if self.ledger.commands { AttemptEnd::NoAnswer } else { by_pool_events }, None);
             }
         }

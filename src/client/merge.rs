@@ -93,11 +93,7 @@ fn from_uri(uri: &Uri) -> Vec<Choice> {
 }
 
 fn mistake(setting: &OptionSetting) -> Option<String> {
-    let message = match &setting.value {
-        Some(value) => options::check(&setting.name, value).err()?,
-        None if options::find(&setting.name).is_some() => return None,
-        None => options::unknown(&setting.name),
-    };
+    let message = options::check(&setting.name, setting.value.as_deref()).err()?;
     Some(format!("{}: {message}", source_name(setting.from)))
 }
 

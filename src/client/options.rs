@@ -26,23 +26,20 @@ pub struct OptionSpec {
     pub default: Option<&'static str>,
 }
 
-/// The driver's spelling of an option, whatever the case; `ssl` is `tls`.
-pub fn canonical(name: &str) -> Option<&'static str> {
-    find(name).map(|option| option.name)
-}
-
 /// An option's entry in the table, whatever the case of its name; `ssl` is `tls`.
 pub fn find(name: &str) -> Option<&'static OptionSpec> {
     let name = if name.eq_ignore_ascii_case("ssl") { "tls" } else { name };
     OPTIONS.iter().find(|option| option.name.eq_ignore_ascii_case(name))
 }
 
-/// Checks an option that a profile or the command line sets. The value is not percent-encoded.
+/// Checks an option that a profile or the command line sets, or takes away when there is no value, and tells how the
+/// driver spells it. The value is not percent-encoded.
 ///
 /// Secrets are refused here: profiles are copied beside the results and arguments show in the process
 /// list, so a secret belongs in the connection string and nowhere else.
-pub fn check(name: &str, value: &str) -> Result<(), String> {
+pub fn check(name: &str, value: Option<&str>) -> Result<String, String> {
     let option = find(name).ok_or_else(|| unknown(name))?;
+    let Some(value) = value else { return Ok(option.name.to_owned()) };
     if option.secret || values::shown(option, value) != value {
         return Err(format!(
             "`{}` would hold a secret here, and this text is copied beside the results; put it into the connection \
@@ -50,7 +47,7 @@ pub fn check(name: &str, value: &str) -> Result<(), String> {
             option.name
         ));
     }
-    option.validate(value)
+    option.validate(value).map(|()| option.name.to_owned())
 }
 
 /// What to say about a name that is no option of this driver: why, or which name was probably meant.
@@ -164,15 +161,14 @@ mod tests {
 
     #[test]
     fn names_are_found_in_any_case() {
-        assert_eq!(canonical("MAXADAPTIVERETRIES"), Some("maxAdaptiveRetries"));
-        assert_eq!(canonical("ssl"), Some("tls"));
-        assert_eq!(canonical("sslx"), None);
-        assert_eq!(canonical("é"), None);
+        assert_eq!(find("MAXADAPTIVERETRIES").map(|o| o.name), Some("maxAdaptiveRetries"));
+        assert_eq!(find("ssl").map(|o| o.name), Some("tls"));
+        assert!(find("sslx").is_none() && find("é").is_none());
     }
 
     #[test]
     fn mistakes_name_the_next_step() {
-        let message = |name, value| check(name, value).unwrap_err();
+        let message = |name, value| check(name, Some(value)).unwrap_err();
         insta::assert_snapshot!(message("maxAdaptiveRetry", "1"), @"unknown option `maxAdaptiveRetry`; did you mean `maxAdaptiveRetries`?");
         insta::assert_snapshot!(message("adaptive", "1"), @"unknown option `adaptive`; did you mean `maxAdaptiveRetries`?");
         insta::assert_snapshot!(message("frobnicate", "1"), @"unknown option `frobnicate`; the Rust driver has none that is spelt alike");
@@ -182,7 +178,10 @@ mod tests {
         insta::assert_snapshot!(message("timeoutMS", "100"), @"`timeoutMS` cannot be used: the Rust driver has no such timeout (its parser refuses the option); limit operations with `operation` in the profile's [timeout] instead");
         insta::assert_snapshot!(message("tlsCertificateKeyFilePassword", "hush"), @"`tlsCertificateKeyFilePassword` would hold a secret here, and this text is copied beside the results; put it into the connection string, and that into a file (--uri-file) or $OVERDRIVE_URI");
         assert!(!message("authMechanismProperties", "AWS_SESSION_TOKEN:hush").contains("hush"));
-        assert_eq!(check("authMechanismProperties", "SERVICE_NAME:x"), Ok(()));
+        assert!(check("authMechanismProperties", Some("SERVICE_NAME:x")).is_ok());
+        assert_eq!(check("MAXPOOLSIZE", Some("7")).unwrap(), "maxPoolSize");
+        assert_eq!(check("ssl", None).unwrap(), "tls");
+        assert!(check("maxPoolSise", None).is_err(), "what is taken away has to be known, too");
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::plan::client::OptionSource;
 use super::mistakes::Mistakes;
 use super::reader::{Table, Value, kind_of, whole};
 
-/// Says why an option's name or value cannot be.
-pub type CheckOption<'a> = &'a dyn Fn(&str, &str) -> Result<(), String>;
+/// Says how the driver spells an option's name, or why the name or the value cannot be; no value takes an option away.
+pub type CheckOption<'a> = &'a dyn Fn(&str, Option<&str>) -> Result<String, String>;
 
 /// The value that takes an option away.
 pub const UNSET: &str = "unset";
@@ -22,13 +22,18 @@ pub fn read(root: &mut Table<'_>, check: CheckOption<'_>) -> Vec<OptionSetting> 
     let Some(table) = root.table("client") else { return Vec::new() };
     let mistakes = table.mistakes();
     let mut settings: Vec<OptionSetting> = Vec::new();
+    let mut written: Vec<(String, &str)> = Vec::new();
     for (key, value) in table.entries() {
         let name: &str = key.get_ref();
         let place = key.span().start..value.span().end;
-        if let Some(earlier) = settings.iter().find(|s| s.name.eq_ignore_ascii_case(name)) {
-            hide_texts(mistakes, value, "");
-            table.wrong(place, format!("`{name}` is the same option as `{}`", earlier.name));
-            continue;
+        // What the driver does not know is told below, beside its value.
+        if let Ok(spelt) = check(name, None) {
+            if let Some((_, earlier)) = written.iter().find(|(known, _)| *known == spelt) {
+                hide_texts(mistakes, value, "");
+                table.wrong(place, format!("`{name}` is the same option as `{earlier}`"));
+                continue;
+            }
+            written.push((spelt, name));
         }
         for value in values(name, value) {
             let Some(text) = option_text(value) else {
@@ -72,8 +77,8 @@ fn hide_texts(mistakes: &Mistakes, value: &Value<'_>, message: &str) {
 
 /// Adds a setting. It takes the place of an earlier one of the same option, but tags of one source add up.
 pub fn put(settings: &mut Vec<OptionSetting>, setting: OptionSetting) {
-    let same = |s: &OptionSetting| s.name.eq_ignore_ascii_case(&setting.name);
-    let adds_up = |s: &OptionSetting| s.name.eq_ignore_ascii_case(TAGS) && s.from == setting.from;
+    let same = |s: &OptionSetting| s.name == setting.name;
+    let adds_up = |s: &OptionSetting| s.name == TAGS && s.from == setting.from;
     match settings.iter().position(|s| same(s) && !adds_up(s)) {
         Some(place) => {
             settings.retain(|s| !same(s) || adds_up(s));
@@ -93,13 +98,9 @@ pub fn setting(
     from: OptionSource,
     check: CheckOption<'_>,
 ) -> Result<OptionSetting, String> {
-    let value = if value == UNSET {
-        None
-    } else {
-        check(name, value)?;
-        Some(value.to_owned())
-    };
-    Ok(OptionSetting { name: name.to_owned(), value, from })
+    let value = (value != UNSET).then(|| value.to_owned());
+    let name = check(name, value.as_deref())?;
+    Ok(OptionSetting { name, value, from })
 }
 
 /// A value as a connection string has it.

@@ -185,7 +185,7 @@ mod tests {
     use crate::profile::{Overrides, Profile, resolve};
 
     fn described(name: &str, sets: &[(&str, &str)]) -> String {
-        let any = |_: &str, _: &str| Ok(());
+        let any = |name: &str, _: Option<&str>| Ok(name.to_owned());
         let sets = sets.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
         let profile = Profile::open(name, &any).unwrap();
         describe(&resolve(&profile, &Overrides { sets, ..Overrides::default() }, &any).unwrap())

@@ -97,7 +97,7 @@ fn nanos(span: Span) -> i64 {
 
 /// An option's value as the plan sets it.
 pub fn option<'p>(plan: &'p Plan, name: &str) -> Option<&'p str> {
-    plan.client.iter().rfind(|s| s.name.eq_ignore_ascii_case(name)).and_then(|s| s.value.as_deref())
+    plan.client.iter().rfind(|s| s.name == name).and_then(|s| s.value.as_deref())
 }
 
 #[cfg(test)]

@@ -156,13 +156,13 @@ for = "2s"
 fail_command = {}
 "#;
 
-    fn check(name: &str, value: &str) -> Result<(), String> {
-        match (name, value) {
-            ("maxPoolSize" | "maxAdaptiveRetries", value) if value.parse::<u32>().is_err() => {
-                Err(format!("{name} must be a whole number"))
-            }
-            ("maxPoolSize" | "maxAdaptiveRetries" | "MAXPOOLSIZE", _) => Ok(()),
-            _ => Err(format!("there is no option `{name}`")),
+    fn check(name: &str, value: Option<&str>) -> Result<String, String> {
+        let known = ["maxPoolSize", "maxAdaptiveRetries"];
+        let spelt = known.into_iter().find(|known| known.eq_ignore_ascii_case(name));
+        let spelt = spelt.ok_or_else(|| format!("there is no option `{name}`"))?;
+        match value.is_some_and(|value| value.parse::<u32>().is_err()) {
+            true => Err(format!("{name} must be a whole number")),
+            false => Ok(spelt.to_owned()),
         }
     }
 
@@ -268,7 +268,7 @@ fail_command = {}
             plan.client.iter().map(|s| (s.name.as_str(), s.value.as_deref(), s.from)).collect();
         assert_eq!(
             options,
-            [("MAXPOOLSIZE", None, OptionSource::Set), ("maxAdaptiveRetries", Some("5"), OptionSource::Set)]
+            [("maxPoolSize", None, OptionSource::Set), ("maxAdaptiveRetries", Some("5"), OptionSource::Set)]
         );
     }
 

@@ -8,8 +8,8 @@ use insta::assert_snapshot;
 use super::*;
 use crate::plan::Plan;
 
-fn any_option(_: &str, _: &str) -> Result<(), String> {
-    Ok(())
+fn any_option(name: &str, _: Option<&str>) -> Result<String, String> {
+    Ok(name.to_owned())
 }
 
 fn read(text: &str) -> Result<Profile, Diagnostics> {
@@ -55,8 +55,9 @@ fn every_kind_is_read_and_survives_json() {
 
 #[test]
 fn options_are_text_and_checked() {
-    let check = |name: &str, _: &str| match name {
-        "maxPoolSize" | "compressors" | "tls" => Ok(()),
+    let check = |name: &str, _: Option<&str>| match name {
+        "maxPoolSize" | "compressors" | "tls" => Ok(name.to_owned()),
+        "ssl" => Ok("tls".to_owned()),
         _ => Err(format!("there is no option `{name}`")),
     };
     let read = |text: &str| {
@@ -69,6 +70,15 @@ fn options_are_text_and_checked() {
     .unwrap();
     let values: Vec<_> = profile.client.iter().map(|s| s.value.as_deref()).collect();
     assert_eq!(values, [Some("16"), Some("zstd,zlib"), None]);
+    let twice = read(&format!("[client]\nssl = true\ntls = false\n{PING}")).unwrap_err();
+    assert_snapshot!(twice, @r"
+    error: `tls` is the same option as `ssl`
+     --> test.toml:3:1
+      |
+    3 | tls = false
+      | ^^^^^^^^^^^
+    ");
+    assert_eq!(read(&format!("[client]\nssl = true\n{PING}")).unwrap().client[0].name, "tls");
     let mistakes = read(&format!("[client]\nmaxPoolsize = 1.5\nnope = 1\nTLS = true\n{PING}")).unwrap_err();
     assert_snapshot!(mistakes, @r"
     error: `client.maxPoolsize` must be a text, a whole number, true, false or a list of those, not a number
@@ -93,9 +103,9 @@ fn options_are_text_and_checked() {
 
 #[test]
 fn secrets_are_not_shown_with_their_line() {
-    let check = |name: &str, value: &str| match name {
+    let check = |name: &str, value: Option<&str>| match name {
         "proxyPassword" => Err("a secret belongs into the connection string".to_owned()),
-        _ => Err(format!("`{name}` cannot be '{value}'")),
+        _ => Err(format!("`{name}` cannot be '{}'", value.unwrap_or_default())),
     };
     let text = "[client]\nproxyPassword = \"hunter2é\"\nPROXYPASSWORD = \"hunter3\"\nauthMechanismProperties = { T = \"hunter4\" }\nappName = \"me\"\n";
     let source =

@@ -2,22 +2,14 @@
 //! rejections, must give exactly the attempts that the engine reports, kind by kind.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use bson::{Document, doc};
+use bson::doc;
 use mongodb::Client;
-use overdrive::client::merge::resolve_options;
-use overdrive::client::options;
-use overdrive::client::uri::Uri;
-use overdrive::client::version::DRIVER_VERSION;
-use overdrive::control::Control;
-use overdrive::engine;
 use overdrive::plan::{Attempts, Plan};
-use overdrive::profile::{Overrides, Profile, Source, resolve};
-use overdrive::snapshot::{ErrorLevel, Report, Snapshot, Totals};
+use overdrive::snapshot::ErrorLevel;
 use overdrive::stats::{Latencies, OpStats};
-use tokio::sync::mpsc;
 
+use crate::running::{OVERLOAD, Run, drive, fail, members, met, plan_with, signed};
 use crate::{SharedLab, alone, shared_lab};
 
 const LOAD: &str = r#"
@@ -58,61 +50,6 @@ filter = { _id = { "^Key" = "hotspot" } }
 update = { "$inc" = { n = 1 } }
 "#;
 
-fn plan(operations: &str, collection: &str, attempts: Attempts) -> Plan {
-    let text = format!("{LOAD}{operations}").replace("COLLECTION", collection);
-    Plan { attempts, ..plan_of(&text, collection) }
-}
-
-/// The plan that a profile's text comes to.
-pub fn plan_of(text: &str, name: &str) -> Plan {
-    let source = Source { name: name.to_owned(), shown: name.to_owned(), text: text.to_owned() };
-    let profile = Profile::read(source, &options::check).unwrap();
-    resolve(&profile, &Overrides::default(), &options::check).unwrap()
-}
-
-/// Runs the engine alone. `around` is awaited right before the load begins and right after it has ended.
-pub async fn drive<T, F: Future<Output = T>>(
-    lab: &SharedLab,
-    plan: &Plan,
-    around: impl Fn() -> F,
-) -> (Vec<Snapshot>, Totals, T, T) {
-    let target = resolve_options(&Uri::parse(&lab.uri).unwrap(), &plan.client, DRIVER_VERSION).unwrap();
-    let (control, requests) = mpsc::channel(4);
-    let (sender, mut reports) = mpsc::channel(64);
-    let running = tokio::spawn(engine::run(Arc::new(plan.clone()), target.uri, requests, sender));
-    let (mut snapshots, mut before) = (Vec::new(), None);
-    while let Some(report) = reports.recv().await {
-        match report {
-            Report::Ready => {
-                before = Some(around().await);
-                control.send(Control::Go).await.unwrap();
-            }
-            Report::Snapshot(snapshot) => snapshots.push(*snapshot),
-            Report::Done(totals) => {
-                let after = around().await;
-                running.await.unwrap().unwrap();
-                return (snapshots, totals, before.unwrap(), after);
-            }
-            Report::Hello(_) | Report::Preparing(_) => {}
-        }
-    }
-    panic!("the engine ended early: {:?}", running.await);
-}
-
-/// A connection to the primary, which all attempts here go to. The secondaries' counters would not do: they find the
-/// sessions of writes that they replicate with commands of their own.
-pub async fn primary(lab: &SharedLab) -> Client {
-    for member in &lab.members {
-        let uri = format!("mongodb://{}/?directConnection=true&appName=overdrive-test", member.address);
-        let client = Client::with_uri_str(uri).await.unwrap();
-        let hello = client.database("admin").run_command(doc! { "hello": 1 }).await.unwrap();
-        if hello.get_bool("isWritablePrimary").unwrap() {
-            return client;
-        }
-    }
-    panic!("the lab has no primary");
-}
-
 /// How often each command was executed, and how many the failpoint, which is off after this, has rejected.
 async fn counters(client: &Client) -> (BTreeMap<String, i64>, i64) {
     let admin = client.database("admin");
@@ -121,34 +58,20 @@ async fn counters(client: &Client) -> (BTreeMap<String, i64>, i64) {
     let total = |command: &bson::Bson| command.as_document()?.get_i64("total").ok();
     let commands =
         commands.iter().filter_map(|(name, command)| Some((name.clone(), total(command)?))).collect();
-    let off: Document =
-        admin.run_command(doc! { "configureFailPoint": "failCommand", "mode": "off" }).await.unwrap();
-    let rejected = off.get_i64("count").or_else(|_| off.get_i32("count").map(i64::from)).unwrap();
-    (commands, rejected)
-}
-
-fn merged(snapshots: &[Snapshot], operation: usize) -> OpStats {
-    let mut sum = OpStats::default();
-    for snapshot in snapshots {
-        for (_, stats) in snapshot.cells.iter().filter(|((_, op), _)| *op == operation) {
-            sum.merge(stats);
-        }
-    }
-    sum
-}
-
-fn signed(count: u64) -> i64 {
-    i64::try_from(count).unwrap()
+    (commands, met(client).await)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_are_what_the_servers_executed_and_rejected() {
     let _alone = alone().await;
     let lab = tokio::task::block_in_place(shared_lab);
-    let primary = primary(lab).await;
+    // All attempts go to the primary. The secondaries' counters would not do: they find the sessions of writes that they
+    // replicate with commands of their own.
+    let (primary, _) = members(lab).await;
     for (kinds, operations) in [("reads", READS), ("writes", WRITES)] {
         for attempts in [Attempts::Full, Attempts::Light] {
-            let plan = plan(operations, &format!("attribution_{kinds}_{attempts:?}"), attempts);
+            let text = format!("{LOAD}{operations}");
+            let plan = plan_with(&text, &format!("attribution_{kinds}_{attempts:?}"), attempts);
             check(lab, &primary, &plan).await;
         }
     }
@@ -157,26 +80,19 @@ async fn attempts_are_what_the_servers_executed_and_rejected() {
 /// Runs a plan while the failpoint rejects two commands in five, and holds the engine's counts against the servers'.
 async fn check(lab: &SharedLab, primary: &Client, plan: &Plan) {
     let names: Vec<&str> = plan.operations.iter().map(|o| o.name.as_str()).collect();
-    let (snapshots, totals, before, after) = drive(lab, plan, async || {
+    let run = drive(&lab.uri, plan, async || {
         let before = counters(primary).await;
-        let fail = doc! {
-            "configureFailPoint": "failCommand",
-            "mode": { "activationProbability": 0.4 },
-            "data": {
-                "failCommands": &names, "errorCode": 462, "appName": "overdrive",
-                "errorLabels": ["SystemOverloadedError", "RetryableError"],
-            },
-        };
-        primary.database("admin").run_command(fail).await.unwrap();
+        let what = doc! { "failCommands": &names, "errorCode": 462, "errorLabels": OVERLOAD.as_slice() };
+        fail(primary, doc! { "activationProbability": 0.4 }, what).await;
         before
     })
     .await;
-    // The call after the load has switched the failpoint on again: nobody else is to meet it.
-    counters(primary).await;
+    let after = counters(primary).await;
+    let Run { snapshots, totals, before, .. } = &run;
     let executed = |name: &str| after.0.get(name).unwrap_or(&0) - before.0.get(name).unwrap_or(&0);
     let mut all = OpStats::default();
-    for (number, name) in names.iter().enumerate() {
-        let stats = merged(&snapshots, number);
+    for name in &names {
+        let stats = run.op(name);
         assert!(stats.offered > 300, "{name}: {}", stats.offered);
         assert_eq!(stats.offered, stats.outcomes.sum(), "{name}");
         // Of the cool-down, the last few may be due and not be started; what was started was let end.

@@ -1,8 +1,14 @@
 //! The one integration test binary: every file beside this one is a part of it, so that they share a lab.
 
 mod attribution;
+mod kinds;
 mod lab;
+mod options;
+mod pacing;
 mod prepare;
+mod profiles;
+mod running;
+mod tables;
 
 use std::sync::OnceLock;
 use std::thread;

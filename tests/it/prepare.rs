@@ -3,12 +3,12 @@
 use bson::{Document, doc};
 use mongodb::Client;
 
-use crate::attribution::{drive, plan_of, primary};
+use crate::running::{drive, members, plan};
 use crate::{alone, shared_lab};
 
 const READS: &str = r#"
 [data]
-collection = "prepared"
+collection = "COLLECTION"
 documents = 3000
 [load]
 rate = 50
@@ -24,7 +24,8 @@ filter = { _id = { "^Key" = "uniform" } }
 async fn data_is_stored_whole_when_most_of_it_is_rejected_and_only_once() {
     let _alone = alone().await;
     let lab = tokio::task::block_in_place(shared_lab);
-    let admin = primary(lab).await.database("admin");
+    let (primary, _) = members(lab).await;
+    let admin = primary.database("admin");
     // Three in four inserts are rejected: the driver's own two retries are not enough.
     let fail = doc! {
         "configureFailPoint": "failCommand",
@@ -38,9 +39,9 @@ async fn data_is_stored_whole_when_most_of_it_is_rejected_and_only_once() {
     let off = async || {
         admin.run_command(doc! { "configureFailPoint": "failCommand", "mode": "off" }).await.unwrap()
     };
-    let plan = plan_of(READS, "prepared");
-    let (_, _, ready, _) = drive(lab, &plan, off).await;
-    assert!(ready.get("count").is_some(), "{ready}");
+    let plan = plan(READS, "prepared");
+    let run = drive(&lab.uri, &plan, off).await;
+    assert!(run.before.get("count").is_some(), "{}", run.before);
 
     let client = Client::with_uri_str(&lab.uri).await.unwrap();
     let data = client.database("overdrive").collection::<Document>("prepared");
@@ -58,12 +59,12 @@ async fn data_is_stored_whole_when_most_of_it_is_rejected_and_only_once() {
             .or_else(|_| status.get_document("opcounters").unwrap().get_i32("insert").map(i64::from))
     };
     let before = inserts().await.unwrap();
-    drive(lab, &plan, async || ()).await;
+    drive(&lab.uri, &plan, async || ()).await;
     assert_eq!(inserts().await.unwrap(), before);
 
     // Another seed is other data.
     let mut other = plan.clone();
     other.seed += 1;
-    drive(lab, &other, async || ()).await;
+    drive(&lab.uri, &other, async || ()).await;
     assert_eq!(inserts().await.unwrap() - before, 3000);
 }

@@ -1,0 +1,69 @@
+//! Every shipped profile runs as it stands, and what it asks for succeeds.
+
+use std::sync::Mutex;
+
+use overdrive::client::options;
+use overdrive::plan::{Model, Plan};
+use overdrive::profile::{Overrides, Profile, resolve, shipped};
+
+use crate::running::{Program, Row, sum, whole};
+use crate::{alone, shared_lab};
+
+/// What a transaction meets that another one is in the way of: a write conflict; then nothing is left to abort.
+const CONFLICT: [(&str, &str); 3] = [("operation", "112"), ("attempt", "112"), ("attempt", "251")];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_shipped_profile_runs_and_what_it_asks_for_succeeds() {
+    let _alone = alone().await;
+    let lab = tokio::task::block_in_place(shared_lab);
+    let waiting = Mutex::new(shipped::list().map(|(name, _)| name));
+    // Two at a time: they work on collections of their own, but for the one whose commands name it.
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting.lock().unwrap().next();
+                    let Some(name) = next else { return };
+                    check(&lab.uri, name);
+                }
+            });
+        }
+    });
+}
+
+fn check(uri: &str, name: &str) {
+    let collection = if name == "run-command" { "load".to_owned() } else { format!("shipped_{name}") };
+    let (collection, documents) = (format!("data.collection={collection}"), "data.documents=2000");
+    let load = if matches!(shipped_plan(name).load.model, Model::Open { .. }) {
+        ["--rate", "200"]
+    } else {
+        ["--workers", "2"]
+    };
+    let short = ["--duration", "2s", "--warmup", "500ms", "--set", &collection, "--set", documents];
+    let results = Program::new().run(uri, &[&[name][..], &load, &short].concat());
+    let run = results.json();
+    assert_eq!((run["complete"].as_bool(), run["ok"].as_bool()), (Some(true), Some(true)), "{name}");
+    let checks = run["trials"][0]["checks"].as_array().unwrap();
+    assert!(checks.len() >= 7 && checks.iter().all(|check| check["ok"] == true), "{name}: {checks:?}");
+
+    let summary = results.table("summary.csv");
+    let errors = results.table("errors.csv");
+    for operation in shipped_plan(name).operations.iter().filter(|o| o.weight > 0) {
+        let row = summary.iter().find(|r| r["segment"] == "all" && r["op"] == operation.name).unwrap();
+        assert!(whole(&row["ops_ok"]) > 0, "{name}: {} never succeeded: {row:?}", operation.name);
+    }
+    // All overloads are later than this run is long, so there is nothing that may fail but a conflict.
+    let conflict = |e: &Row| CONFLICT.contains(&(&e["level"], &e["code"])) && e["op"] == "transfer";
+    let unexpected: Vec<_> = errors.iter().filter(|e| !conflict(e)).collect();
+    assert!(unexpected.is_empty(), "{name}: {unexpected:?}");
+    let conflicts =
+        sum(errors.iter().filter(|e| e["level"] == "operation" && e["phase"] == "measure"), "count");
+    let all = summary.iter().find(|r| r["segment"] == "all" && r["op"] == "all").unwrap();
+    assert_eq!(whole(&all["ops_failed"]), conflicts, "{name}");
+    assert_eq!(whole(&all["offered"]), whole(&all["ops_ok"]) + conflicts, "{name}: nothing is left over");
+}
+
+fn shipped_plan(name: &str) -> Plan {
+    let profile = Profile::open(name, &options::check).unwrap();
+    resolve(&profile, &Overrides::default(), &options::check).unwrap()
+}
