@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tokio::sync::mpsc;
 
-use crate::overload::Bench;
+use crate::overload::{Bench, Undone};
 use crate::plan::Plan;
 use crate::plan::timeline::nanos;
 use crate::snapshot::Event;
@@ -21,38 +21,48 @@ struct Change {
 
 /// Follows the plan's timeline until its last change; `events` hears of each.
 ///
+/// A member that does not let itself be set right is told as an event and no error: it may be down, and what it did
+/// until then is worth keeping. [`Bench::undo_all`] tries again.
+///
 /// # Errors
-/// When a member refuses. What is on by then is for [`Bench::undo_all`].
+/// When a member refuses an overload. What is on by then is for [`Bench::undo_all`].
 pub async fn follow(
     plan: Arc<Plan>,
     bench: Arc<Bench>,
     go: Instant,
     events: mpsc::Sender<Event>,
 ) -> anyhow::Result<()> {
-    let mut hit = vec![Vec::new(); plan.overloads.len()];
     for change in changes(&plan) {
         tokio::time::sleep_until((go + change.at).into()).await;
         let overload = &plan.overloads[change.overload];
-        let (kind, detail) = if change.on {
-            hit[change.overload] =
-                bench.apply(overload).await.with_context(|| format!("overload '{}'", overload.name))?;
-            ("overload_on", bench.names(&hit[change.overload]).join(", "))
+        let event = if change.on {
+            let hit = bench.apply(overload).await.with_context(|| format!("overload '{}'", overload.name))?;
+            event(go, "overload_on", &overload.name, bench.names(&hit).join(", "))
         } else {
-            let members = std::mem::take(&mut hit[change.overload]);
-            let said = bench.undo(&members).await.with_context(|| format!("overload '{}'", overload.name))?;
-            ("overload_off", said.join("; "))
-        };
-        let event = Event {
-            at_ns: i64::try_from(nanos(go.elapsed())).unwrap_or(i64::MAX),
-            kind: kind.to_owned(),
-            subject: overload.name.clone(),
-            detail,
+            let undone = bench.undo(overload).await;
+            let said = undone.said.into_values().flatten().chain(undone.failed);
+            event(go, "overload_off", &overload.name, said.collect::<Vec<_>>().join("; "))
         };
         if events.send(event).await.is_err() {
             break;
         }
     }
     Ok(())
+}
+
+/// The events of overloads that ended with the run.
+pub fn ended(undone: &Undone, go: Instant) -> impl Iterator<Item = Event> {
+    undone.said.iter().map(move |(overload, said)| event(go, "overload_off", overload, said.join("; ")))
+}
+
+/// Something that happens now.
+fn event(go: Instant, kind: &str, overload: &str, detail: String) -> Event {
+    Event {
+        at_ns: i64::try_from(nanos(go.elapsed())).unwrap_or(i64::MAX),
+        kind: kind.to_owned(),
+        subject: overload.to_owned(),
+        detail,
+    }
 }
 
 /// Every change in order of time; at the same instant what ends comes before what begins.
