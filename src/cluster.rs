@@ -165,3 +165,14 @@ fn number(status: &Document, path: &[&str]) -> Option<i64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_spelt_as_the_driver_spells_them() {
+        let spelt = ["h", "h:1", "[::1]:2", "/tmp/mongodb.sock"].map(spelt);
+        assert_eq!(spelt, ["h:27017", "h:1", "::1:2", "/tmp/mongodb.sock"]);
+    }
+}

@@ -44,9 +44,9 @@ struct Applied {
 /// What undoing came to.
 #[derive(Debug, Default)]
 pub struct Undone {
-    /// By overload: a line on each member that obeyed.
+    /// By overload: a line on each member.
     pub said: BTreeMap<String, Vec<String>>,
-    /// A line on each member that did not. It stays written down, so that the next start tries again.
+    /// A line on each member that did not obey. It stays written down, so that the next start tries again.
     pub failed: Vec<String>,
 }
 
@@ -163,10 +163,11 @@ impl Bench {
         let answers = join_all(on.iter().map(|(number, _, before)| self.undo_member(*number, *before))).await;
         let mut undone = Undone::default();
         for ((_, overload, _), answer) in on.into_iter().zip(answers) {
-            match answer {
-                Ok(line) => undone.said.entry(overload).or_default().push(line),
-                Err(error) => undone.failed.push(format!("overload '{overload}': {error:#}")),
-            }
+            let line = answer.unwrap_or_else(|error| {
+                undone.failed.push(format!("overload '{overload}': {error:#}"));
+                format!("{error:#}")
+            });
+            undone.said.entry(overload).or_default().push(line);
         }
         undone
     }

@@ -7,13 +7,14 @@ pub mod watch;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use mongodb::Client;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::watch::Watch;
@@ -31,6 +32,9 @@ use crate::snapshot::{Driver, Report, Totals};
 
 /// Reports that may wait for the coordinator.
 const REPORTS: usize = 64;
+
+/// How long a change of the timeline that is under way when the load ends may take.
+const HANDOVER: Duration = Duration::from_secs(5);
 
 /// What a trial needs to know beside its plan.
 pub struct Setup {
@@ -195,8 +199,9 @@ impl Running {
         self.control.send(Control::Go).await.context("the engine is gone")?;
         let go = Instant::now();
         let (events_sender, mut events) = mpsc::channel(REPORTS);
-        let timeline =
-            timeline::follow(Arc::clone(&setup.plan), Arc::clone(&ground.bench), go, events_sender);
+        let (plan, bench, end) =
+            (Arc::clone(&setup.plan), Arc::clone(&ground.bench), CancellationToken::new());
+        let timeline = timeline::follow(plan, bench, go, events_sender, end.clone());
         // However this ends, nothing is put on any more: what is on is about to be undone.
         let mut timeline = AbortOnDropHandle::new(tokio::spawn(timeline));
         let mut watch = Watch::start(Arc::clone(&ground.cluster));
@@ -235,9 +240,12 @@ impl Running {
             }
         };
         if !timeline_over {
-            timeline.abort();
             // A command that it has sent must not come after those that undo it.
-            let _ = timeline.await;
+            end.cancel();
+            if tokio::time::timeout(HANDOVER, &mut timeline).await.is_err() {
+                timeline.abort();
+                let _ = timeline.await;
+            }
         }
         // What is on is undone before the files say how it ended.
         let undone = ground.bench.undo_all().await;

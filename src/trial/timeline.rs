@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::overload::{Bench, Undone};
 use crate::plan::Plan;
@@ -19,7 +20,8 @@ struct Change {
     overload: usize,
 }
 
-/// Follows the plan's timeline until its last change; `events` hears of each.
+/// Follows the plan's timeline until its last change, or until `end` is cancelled: what has begun by then is not left
+/// half done. `events` hears of each change.
 ///
 /// A member that does not let itself be set right is told as an event and no error: it may be down, and what it did
 /// until then is worth keeping. [`Bench::undo_all`] tries again.
@@ -31,17 +33,21 @@ pub async fn follow(
     bench: Arc<Bench>,
     go: Instant,
     events: mpsc::Sender<Event>,
+    end: CancellationToken,
 ) -> anyhow::Result<()> {
     for change in changes(&plan) {
-        tokio::time::sleep_until((go + change.at).into()).await;
+        let due = tokio::time::sleep_until((go + change.at).into());
+        if end.run_until_cancelled(due).await.is_none() {
+            break;
+        }
         let overload = &plan.overloads[change.overload];
         let event = if change.on {
             let hit = bench.apply(overload).await.with_context(|| format!("overload '{}'", overload.name))?;
             event(go, "overload_on", &overload.name, bench.names(&hit).join(", "))
         } else {
             let undone = bench.undo(overload).await;
-            let said = undone.said.into_values().flatten().chain(undone.failed);
-            event(go, "overload_off", &overload.name, said.collect::<Vec<_>>().join("; "))
+            let said: Vec<String> = undone.said.into_values().flatten().collect();
+            event(go, "overload_off", &overload.name, said.join("; "))
         };
         if events.send(event).await.is_err() {
             break;

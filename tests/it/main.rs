@@ -1,7 +1,10 @@
 //! The one integration test binary: every file beside this one is a part of it, so that they share a lab.
 
 mod attribution;
+mod bad_days;
+mod bad_input;
 mod lab;
+mod support;
 
 use std::sync::OnceLock;
 use std::thread;
