@@ -4,12 +4,13 @@
 //! cluster in overdrive's own namespace, so that the next start can when this process was killed.
 
 pub mod fail_command;
+mod journal;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use bson::{Document, doc};
 use futures_util::future::join_all;
 use mongodb::{Client, Collection};
@@ -74,7 +75,7 @@ impl Bench {
     /// Undoes what a run that was killed has left on, and says where that was.
     ///
     /// # Errors
-    /// When the journal cannot be read, or a member it names does not obey.
+    /// When the journal cannot be read, a member it names does not obey, or the run that put the fault on still runs.
     pub async fn undo_leftovers(&self) -> anyhow::Result<Vec<String>> {
         let mut undone = Vec::new();
         for (number, member) in self.cluster.members.iter().enumerate() {
@@ -84,7 +85,13 @@ impl Bench {
                 .find_one(key)
                 .await
                 .map_err(|e| anyhow!("reading the journal of faults failed: {}", errors::message(&e)))?;
-            if entry.is_some() {
+            if let Some(entry) = entry {
+                if let Some(process) = journal::running_owner(&entry) {
+                    bail!(
+                        "another run on this machine (process {process}) has a fault on at {}: let it end first",
+                        member.address
+                    );
+                }
                 self.undo_member(number, None).await?;
                 undone.push(member.address.clone());
             }
@@ -123,7 +130,7 @@ impl Bench {
         for &number in &targets {
             let member = &self.cluster.members[number];
             self.applied().insert(number, Applied { overload: overload.name.clone(), before: None });
-            let entry = doc! { "$set": { "kind": overload.fault.kind(), "at": bson::DateTime::now() } };
+            let entry = doc! { "$set": journal::entry(overload.fault.kind()) };
             self.journal
                 .update_one(doc! { "_id": &member.address }, entry)
                 .upsert(true)

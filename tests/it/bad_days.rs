@@ -282,6 +282,13 @@ fn a_killed_run_loses_an_interval_at_most_and_its_fault_is_undone_by_the_next() 
     for _ in 0..3 {
         running.wait_for(" shed ");
     }
+    // Nobody undoes what a living run needs.
+    let next = reads("after_killed");
+    let refused = finish(&mut next.run(&["--uri", &lab.uri]));
+    let owner = format!("process {}", running.id());
+    assert!(refused.assert_code(1).stderr.contains(&owner), "{}", refused.stderr);
+    assert_eq!(faults(lab), 3);
+
     running.signal(Signal::KILL);
     let finished = running.finish();
     assert_eq!(finished.status.code(), None);
@@ -297,7 +304,6 @@ fn a_killed_run_loses_an_interval_at_most_and_its_fault_is_undone_by_the_next() 
     assert_eq!(table(directory, "summary.csv"), Vec::<Row>::new());
 
     assert_eq!(faults(lab), 3, "nobody could undo it");
-    let next = reads("after_killed");
     let finished = finish(&mut next.run(&["--uri", &lab.uri]));
     finished.assert_code(0);
     assert_eq!(finished.stderr.matches("undid a fault").count(), 3, "{}", finished.stderr);
