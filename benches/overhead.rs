@@ -1,8 +1,8 @@
 //! What overdrive costs: the same operations by a bare loop over the driver and by the engine with results written, in
 //! alternation, in one process, on one lab. Prints medians of operations per second and of client CPU per operation,
-//! and the ratios that the README shows.
+//! and the ratios that the README shows; before that, memory with many workers, and how late operations start.
 //!
-//! `cargo bench --bench overhead` (about six minutes; `-- quick` for one short round that only shows that it works).
+//! `cargo bench --bench overhead` (about eight minutes; `-- quick` for one short round that only shows that it works).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,11 +16,13 @@ use overdrive::client::merge::resolve_options;
 use overdrive::client::options;
 use overdrive::client::uri::Uri;
 use overdrive::client::version::DRIVER_VERSION;
-use overdrive::engine::generator::cpu_ns;
+use overdrive::engine::generator::{cpu_ns, rss_bytes};
 use overdrive::interrupts::Interrupts;
 use overdrive::lab::{Lab, LabOptions};
+use overdrive::plan::Attempts;
 use overdrive::profile::{Overrides, Profile, Source, resolve};
 use overdrive::progress::Silent;
+use overdrive::results::Summary;
 use overdrive::trial::{self, Setup};
 
 const WORKERS: u32 = 32;
@@ -82,7 +84,9 @@ async fn main() -> anyhow::Result<()> {
     let lab = Lab::start(&LabOptions::kept_by(env!("CARGO_BIN_EXE_overdrive")), &|text| eprintln!("{text}"))
         .await?;
     let mut interrupts = Interrupts::listen()?;
-    println!("| {WORKERS} workers, median of {rounds} | operations/s | CPU µs/operation | CPU ratio |");
+    memory(&lab, quick, &mut interrupts).await?;
+    lateness(&lab, measured, &mut interrupts).await?;
+    println!("\n| {WORKERS} workers, median of {rounds} | operations/s | CPU µs/operation | CPU ratio |");
     println!("|---|---|---|---|");
     for workload in WORKLOADS {
         let mut figures = vec![Vec::new(); WAYS.len()];
@@ -179,10 +183,55 @@ async fn engine(
         "x".repeat(workload.payload),
         measured.as_secs()
     );
+    let attempts = if way == Way::Light { Attempts::Light } else { Attempts::Full };
+    let summary = run(lab, text, attempts, interrupts).await?;
+    let (whole, all) = (summary.whole(), &summary.overall().stats);
+    Ok(figure(all.outcomes.sum(), whole.duration_s, whole.generator.cpu_ns))
+}
+
+/// Memory with 2 000 workers: in the first third of the time and in the last.
+async fn memory(lab: &Lab, quick: bool, interrupts: &mut Interrupts) -> anyhow::Result<()> {
+    let seconds = if quick { 2 } else { 30 };
+    let text = format!(
+        "[load]\nmodel = \"closed\"\nworkers = 2000\nwarmup = \"{seconds}s\"\nduration = \"{seconds}s\"\n\
+         [client]\nmaxPoolSize = 100\n[op.find.find_one]\nfilter = {{ _id = {{ \"^Key\" = \"uniform\" }} }}\n"
+    );
+    let summary = run(lab, text, Attempts::Full, interrupts).await?;
+    let rss = summary.whole().generator.rss_max_bytes / (1 << 20);
+    let now = rss_bytes().unwrap_or(0) / (1 << 20);
+    println!(
+        "memory with 2000 workers: at most {rss} MiB over {seconds} s after {seconds} s of warm-up, {now} MiB at the end"
+    );
+    Ok(())
+}
+
+/// From the intended to the actual start, with 2 000 operations due each second.
+async fn lateness(lab: &Lab, measured: Duration, interrupts: &mut Interrupts) -> anyhow::Result<()> {
+    let text = format!(
+        "[load]\nrate = 2000\nwarmup = \"2s\"\nduration = \"{}s\"\n[client]\nmaxPoolSize = 100\n\
+         [op.ping.run_command]\ncommand = {{ ping = 1 }}\n",
+        measured.as_secs() * 3
+    );
+    let summary = run(lab, text, Attempts::Light, interrupts).await?;
+    let (lag, service) = (&summary.overall().stats.lag, &summary.overall().stats.service);
+    let show = |us: Option<u64>| us.map_or("-".to_owned(), |us| us.to_string());
+    println!(
+        "lag at 2000/s, servers on the same processors: p50 {} µs, p99 {} µs (service time p50 {} µs)",
+        show(lag.percentile_us(0.5)),
+        show(lag.percentile_us(0.99)),
+        show(service.percentile_us(0.5)),
+    );
+    Ok(())
+}
+
+async fn run(
+    lab: &Lab,
+    text: String,
+    attempts: Attempts,
+    interrupts: &mut Interrupts,
+) -> anyhow::Result<Summary> {
     let source = Source { name: "overhead".to_owned(), shown: "overhead".to_owned(), text: text.clone() };
     let profile = Profile::read(source, &options::check)?;
-    let attempts =
-        if way == Way::Light { overdrive::plan::Attempts::Light } else { overdrive::plan::Attempts::Full };
     let overrides = Overrides { attempts: Some(attempts), ..Overrides::default() };
     let plan = resolve(&profile, &overrides, &options::check)?;
     let out = tempfile::tempdir()?;
@@ -195,9 +244,8 @@ async fn engine(
         notes: Vec::new(),
     };
     let summary = trial::run(setup, &mut Silent, interrupts).await?.summary;
-    let (whole, all) = (summary.whole(), &summary.overall().stats);
     anyhow::ensure!(summary.broken.is_empty(), "sums do not add up: {:?}", summary.broken);
-    Ok(figure(all.outcomes.sum(), whole.duration_s, whole.generator.cpu_ns))
+    Ok(summary)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts and times of a few seconds")]

@@ -118,6 +118,8 @@ async fn drive(
     crew.tasks.close();
     let drained = tokio::time::timeout(DRAIN, crew.tasks.wait()).await.is_ok();
     if !drained {
+        // What the driver does about operations that are taken away is not the load's doing.
+        ledger.disarm();
         crew.leave.cancel();
         crew.tasks.wait().await;
     }

@@ -105,10 +105,11 @@ impl Bench {
     /// When a member cannot do what the plan wants of it.
     pub async fn check(&self, overloads: &[Overload]) -> anyhow::Result<()> {
         for overload in overloads {
+            self.numbers(overload)?;
             match &overload.fault {
                 Fault::FailCommand(_) => {
                     for member in &self.cluster.members {
-                        fail_command::check(&member.client, &member.address).await?;
+                        patiently(member, fail_command::check(&member.client, &member.address)).await?;
                     }
                 }
             }
@@ -129,6 +130,12 @@ impl Bench {
         let targets = self.targets(&overload.members).await?;
         for &number in &targets {
             let member = &self.cluster.members[number];
+            // Roles can change hands between two overloads that the plan kept apart by them.
+            anyhow::ensure!(
+                !self.applied().contains_key(&number),
+                "{} has a fault on already, and can have one alone",
+                member.address
+            );
             self.applied().insert(number, Applied { overload: overload.name.clone(), before: None });
             let entry = doc! { "$set": journal::entry(overload.fault.kind()) };
             self.journal
@@ -208,13 +215,22 @@ impl Bench {
                 let primary = primary().await?;
                 (0..count).filter(|&number| number != primary).collect()
             }
-            Members::Numbers(numbers) => {
-                if let Some(beyond) = numbers.iter().find(|&&number| number >= count) {
-                    return Err(anyhow!("there is no member {beyond}: the last of {count} is {}", count - 1));
-                }
-                numbers.clone()
-            }
+            Members::Numbers(numbers) => numbers.clone(),
         })
+    }
+
+    /// Whether the members that an overload numbers are there.
+    fn numbers(&self, overload: &Overload) -> anyhow::Result<()> {
+        let Members::Numbers(numbers) = &overload.members else { return Ok(()) };
+        let count = self.cluster.members.len();
+        match numbers.iter().find(|&&number| number >= count) {
+            None => Ok(()),
+            Some(beyond) => bail!(
+                "overload '{}': there is no member {beyond}, the last of {count} is {}",
+                overload.name,
+                count - 1
+            ),
+        }
     }
 }
 
@@ -222,5 +238,5 @@ impl Bench {
 async fn patiently<T>(member: &Member, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::time::timeout(PATIENCE, work)
         .await
-        .with_context(|| format!("{} does not answer: its fault may be on", member.address))?
+        .with_context(|| format!("{} does not answer, whether a fault is on or not", member.address))?
 }

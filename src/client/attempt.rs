@@ -58,6 +58,11 @@ impl Ledger {
         self.armed.store(true, Ordering::Relaxed);
     }
 
+    /// From here on it is not.
+    pub fn disarm(&self) {
+        self.armed.store(false, Ordering::Relaxed);
+    }
+
     /// Orphans since the last call, by command name.
     pub fn take_orphans(&self) -> BTreeMap<String, u64> {
         std::mem::take(&mut *self.orphans.lock().unwrap_or_else(PoisonError::into_inner))

@@ -17,6 +17,7 @@ use crate::interrupts::Interrupts;
 use crate::lab::{Lab, LabOptions};
 use crate::plan::{Model, Plan};
 use crate::profile::describe;
+use crate::profile::estimate::doubts;
 use crate::progress::{Lines, Progress, Silent, tell};
 use crate::report;
 use crate::results::{HostFacts, RunFacts};
@@ -63,10 +64,11 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         Some(lab) => resolve_target(&Uri::parse(lab.uri())?, &plan)?,
         None => target,
     };
-    target.notices.iter().for_each(|notice| progress.note(notice));
+    let notes: Vec<String> = target.notices.iter().cloned().chain(doubts(&plan)).collect();
+    notes.iter().for_each(|note| progress.note(note));
     let setup = Setup {
         plan: Arc::new(plan),
-        notes: target.notices.clone(),
+        notes,
         target,
         profile_text: profile.text,
         out: args.out,

@@ -20,6 +20,18 @@ pub struct Overload {
     pub fault: Fault,
 }
 
+impl Overload {
+    /// Whether there is a time at which both are on.
+    pub fn may_meet(&self, other: &Self) -> bool {
+        let span = |o: &Self| {
+            let length = i64::try_from(o.length.duration().as_nanos()).unwrap_or(i64::MAX);
+            (o.at.nanos(), o.at.nanos().saturating_add(length))
+        };
+        let ((on, off), (other_on, other_off)) = (span(self), span(other));
+        on < other_off && other_on < off
+    }
+}
+
 /// Members of the replica set, as they stand when the overload starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,6 +44,17 @@ pub enum Members {
     Secondaries,
     /// By position in the sorted list of members, from 0.
     Numbers(Vec<usize>),
+}
+
+impl Members {
+    /// Whether a member may be among both. The primary may be any number.
+    pub fn may_meet(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Primary, Self::Secondaries) | (Self::Secondaries, Self::Primary) => false,
+            (Self::Numbers(these), Self::Numbers(those)) => these.iter().any(|number| those.contains(number)),
+            _ => true,
+        }
+    }
 }
 
 /// The ways to push a server past its limit. The names are those of profiles and of `--allow-faults`.

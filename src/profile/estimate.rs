@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{Model, Overload, Plan, timeline};
+use crate::plan::{Model, Plan, timeline};
 use crate::units::{Rate, Span};
 
 /// What a served command is taken to last; on a quiet replica set nearby it is about that.
@@ -77,32 +77,17 @@ pub fn doubts(plan: &Plan) -> Vec<String> {
 fn timeline_doubts(plan: &Plan) -> Vec<String> {
     let mut doubts = Vec::new();
     let (warmup, measured) = (nanos(plan.load.warmup), nanos(plan.load.duration));
-    for (i, overload) in plan.overloads.iter().enumerate() {
-        let (on, off) = on_and_off(overload);
+    for overload in &plan.overloads {
+        let on = overload.at.nanos();
+        let off = on.saturating_add(nanos(overload.length));
         if on >= measured || off <= 0 {
             doubts.push(format!("the overload {} lies outside the measured time", overload.name));
         }
         if on < -warmup {
             doubts.push(format!("the overload {} would start before the warm-up does", overload.name));
         }
-        for earlier in &plan.overloads[..i] {
-            let (earlier_on, earlier_off) = on_and_off(earlier);
-            if earlier.fault.kind() == overload.fault.kind() && on < earlier_off && earlier_on < off {
-                doubts.push(format!(
-                    "the overloads {} and {} are on at the same time: of two {} a server knows the later alone",
-                    earlier.name,
-                    overload.name,
-                    overload.fault.kind()
-                ));
-            }
-        }
     }
     doubts
-}
-
-fn on_and_off(overload: &Overload) -> (i64, i64) {
-    let on = overload.at.nanos();
-    (on, on.saturating_add(nanos(overload.length)))
 }
 
 /// Nothing written is longer than a year, which fits.

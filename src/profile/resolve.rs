@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::plan::{Load, Model, Plan, Stage};
+use crate::plan::{Load, Model, Overload, Plan, Stage};
 use crate::units::{Rate, Span};
 
 use super::Profile;
@@ -31,6 +31,10 @@ pub fn resolve(
         let message = "every operation has weight 0 then, so there is nothing to do";
         return Err(OverrideErrors(vec![message.to_owned()]));
     }
+    let clashes = clashes(&profile.overloads);
+    if !clashes.is_empty() {
+        return Err(OverrideErrors(clashes));
+    }
     Ok(Plan {
         profile: profile.name,
         description: profile.description,
@@ -42,6 +46,28 @@ pub fn resolve(
         overloads: profile.overloads,
         attempts,
     })
+}
+
+/// Overloads that a server could not have on together: it knows one failpoint of a kind, and the later one would undo the
+/// earlier.
+fn clashes(overloads: &[Overload]) -> Vec<String> {
+    let mut clashes = Vec::new();
+    for (i, later) in overloads.iter().enumerate() {
+        for earlier in &overloads[..i] {
+            if earlier.fault.kind() == later.fault.kind()
+                && earlier.members.may_meet(&later.members)
+                && earlier.may_meet(later)
+            {
+                clashes.push(format!(
+                    "the overloads {} and {} are on at the same time, and a server can have one {} alone",
+                    earlier.name,
+                    later.name,
+                    later.fault.kind()
+                ));
+            }
+        }
+    }
+    clashes
 }
 
 fn load(written: WrittenLoad) -> Result<Load, OverrideErrors> {
@@ -148,6 +174,21 @@ fail_command = {}
     fn sets(pairs: &[(&str, &str)]) -> Overrides {
         let owned = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
         Overrides { sets: pairs.iter().map(owned).collect(), ..Overrides::default() }
+    }
+
+    #[test]
+    fn a_server_is_not_asked_for_two_failpoints_at_once() {
+        let second = "[[overload]]\nname = \"other\"\nat = \"2s\"\nfor = \"1s\"\nfail_command = {}\n";
+        let text = format!("{STAGED}{second}");
+        let message = "the overloads fail_command and other are on at the same time, and a server can have one \
+                       fail_command alone";
+        assert_eq!(resolved(&text, &Overrides::default()).unwrap_err().0, [message]);
+        for apart in [
+            &[("overload.other.at", "3s")][..],
+            &[("overload.other.members", "secondaries"), ("overload.fail_command.members", "primary")],
+        ] {
+            assert!(resolved(&text, &sets(apart)).is_ok(), "{apart:?}");
+        }
     }
 
     fn stages(overrides: &Overrides) -> String {

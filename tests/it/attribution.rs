@@ -60,14 +60,18 @@ update = { "$inc" = { n = 1 } }
 
 fn plan(operations: &str, collection: &str, attempts: Attempts) -> Plan {
     let text = format!("{LOAD}{operations}").replace("COLLECTION", collection);
-    let source = Source { name: collection.to_owned(), shown: collection.to_owned(), text };
+    Plan { attempts, ..plan_of(&text, collection) }
+}
+
+/// The plan that a profile's text comes to.
+pub fn plan_of(text: &str, name: &str) -> Plan {
+    let source = Source { name: name.to_owned(), shown: name.to_owned(), text: text.to_owned() };
     let profile = Profile::read(source, &options::check).unwrap();
-    let overrides = Overrides { attempts: Some(attempts), ..Overrides::default() };
-    resolve(&profile, &overrides, &options::check).unwrap()
+    resolve(&profile, &Overrides::default(), &options::check).unwrap()
 }
 
 /// Runs the engine alone. `around` is awaited right before the load begins and right after it has ended.
-async fn drive<T, F: Future<Output = T>>(
+pub async fn drive<T, F: Future<Output = T>>(
     lab: &SharedLab,
     plan: &Plan,
     around: impl Fn() -> F,
@@ -97,7 +101,7 @@ async fn drive<T, F: Future<Output = T>>(
 
 /// A connection to the primary, which all attempts here go to. The secondaries' counters would not do: they find the
 /// sessions of writes that they replicate with commands of their own.
-async fn primary(lab: &SharedLab) -> Client {
+pub async fn primary(lab: &SharedLab) -> Client {
     for member in &lab.members {
         let uri = format!("mongodb://{}/?directConnection=true&appName=overdrive-test", member.address);
         let client = Client::with_uri_str(uri).await.unwrap();

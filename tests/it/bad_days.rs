@@ -334,6 +334,17 @@ fn an_overload_that_outlasts_the_load_ends_with_it() {
 }
 
 #[test]
+fn a_member_that_is_not_there_is_told_before_the_load() {
+    let (lab, _alone) = healthy();
+    let text = READS.replace("COLLECTION", "no_member") + SHED;
+    let place = Place::new(text.replace("[[overload]]", "[[overload]]\nmembers = [0, 3]"));
+    let finished = finish(&mut place.run(&["--uri", &lab.uri, "--allow-faults=fail_command"]));
+    finished.assert_code(1);
+    assert!(finished.stderr.contains("there is no member 3, the last of 3 is 2"), "{}", finished.stderr);
+    assert!(!place.path().join("results").exists());
+}
+
+#[test]
 fn faults_on_others_servers_need_leave() {
     let place = shed("no_leave");
     let finished = finish(&mut place.run(&["--uri", "mongodb://127.0.0.1:1/"]));
@@ -687,6 +698,37 @@ async fn step_up(address: std::net::SocketAddr) -> bool {
     let uri = format!("mongodb://{address}/?directConnection=true");
     let client = mongodb::Client::with_uri_str(uri).await.unwrap();
     client.database("admin").run_command(doc! { "replSetStepUp": 1 }).await.is_ok()
+}
+
+/// The number of a member that is a secondary.
+fn secondary(lab: &Lab) -> usize {
+    let hello = |index: &usize| ask(lab.members()[*index].address, doc! { "hello": 1 });
+    (0..3).find(|index| hello(index).get_bool("secondary").unwrap()).unwrap()
+}
+
+/// The load that was to be seen under it is worth nothing more, but what was measured before it stays.
+#[test]
+fn an_overload_that_cannot_be_put_on_ends_the_load() {
+    let mut lab = rough();
+    let place = shed("cannot_be_put_on");
+    let set = "overload.shed.at=2s";
+    let args = ["--uri", lab.uri(), "--allow-faults=fail_command", "--duration=10m", "--set", set];
+    let victim = secondary(&lab);
+    let address = lab.members()[victim].address;
+    let mut running = Running::start(&mut place.run(&args));
+    running.wait_for("warmup");
+    send(lab.pids()[victim], Signal::KILL);
+    let finished = running.finish();
+    block_on(lab.restart(victim)).unwrap();
+    finished.assert_code(1);
+    let last = finished.stderr.lines().last().unwrap();
+    assert!(last.contains("'shed'") && last.contains(&address.to_string()), "{}", finished.stderr);
+    let directory = finished.directory();
+    assert_sums(directory);
+    let json = run_json(directory);
+    assert_eq!((&json["cut"], &json["complete"]), (&true.into(), &false.into()));
+    assert!(json["notes"][0].as_str().unwrap().contains(&address.to_string()), "{json}");
+    assert!(count(&whole(directory), "ops_ok") > 100);
 }
 
 /// A fault that cannot be undone, since its member is dead: the run has failed, and keeps what it has.

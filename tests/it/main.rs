@@ -4,6 +4,7 @@ mod attribution;
 mod bad_days;
 mod bad_input;
 mod lab;
+mod prepare;
 mod support;
 
 use std::sync::OnceLock;
