@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::plan::Attempts;
+use crate::profile::{FAULT_KINDS, masked};
+use crate::progress::tell;
 use crate::units::{Rate, Span};
 
 /// Loads a MongoDB deployment until it pushes back, and shows what the driver does about it
@@ -48,14 +51,8 @@ pub struct RunArgs {
     /// What and how much of it.
     #[command(flatten)]
     pub load: LoadArgs,
-    /// The deployment to load; without one, overdrive starts a lab
-    #[arg(
-        long,
-        value_name = "URI",
-        env = "OVERDRIVE_URI",
-        hide_env_values = true,
-        conflicts_with = "uri_file"
-    )]
+    /// The deployment to load, also from $OVERDRIVE_URI; without one, overdrive starts a lab
+    #[arg(long, value_name = "URI", conflicts_with = "uri_file")]
     pub uri: Option<String>,
     /// A file that holds the connection string, so that it is on no command line
     #[arg(long, value_name = "FILE")]
@@ -67,7 +64,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub yes: bool,
     /// Faults that may be put on a deployment that is not the lab
-    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = PossibleValuesParser::new(FAULT_KINDS))]
     pub allow_faults: Vec<String>,
     /// What to show meanwhile
     #[arg(long, value_enum, default_value_t = Ui::Auto)]
@@ -111,6 +108,19 @@ pub struct LoadArgs {
     /// How attempts are counted: `light` costs less and knows less
     #[arg(long, value_enum)]
     pub attempts: Option<AttemptsArg>,
+}
+
+/// Reads this program's arguments, or ends it: with the help that was asked for, or with what is wrong with them.
+pub fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| {
+        let text = error.render().to_string();
+        // A connection string in the wrong place would be repeated, with its password.
+        if text.contains("://") && error.use_stderr() {
+            tell(&masked(text, &[]));
+            std::process::exit(error.exit_code());
+        }
+        error.exit()
+    })
 }
 
 /// `overdrive check`
@@ -163,6 +173,7 @@ impl From<AttemptsArg> for Attempts {
 
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
+        Some((key, _)) if key.contains("://") => Err("a connection string goes to --uri".to_owned()),
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write KEY=VALUE, like maxAdaptiveRetries=5".to_owned()),
     }

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use bson::{Bson, Document, doc};
 use futures_util::future::join_all;
 use mongodb::Client;
+use mongodb::options::ServerAddress;
 
 use crate::client::uri::Uri;
 use crate::client::{connect, errors, shut_down, wait_for_primary};
@@ -49,7 +50,7 @@ pub struct Cluster {
     pub members: Vec<Member>,
     /// The version of the member that was asked first.
     pub version: String,
-    /// `replica set`, `standalone` or `sharded`.
+    /// `replica set`, `standalone server` or `sharded cluster`.
     pub kind: &'static str,
 }
 
@@ -67,18 +68,18 @@ impl Cluster {
     /// # Errors
     /// When no server answers.
     pub async fn connect(uri: &Uri) -> anyhow::Result<Self> {
-        let client = connect(&uri.control()).await?;
+        let client = connect(&uri.finding()).await?;
         wait_for_primary(&client, uri).await?;
         let admin = client.database("admin");
         let failed = |e| anyhow!("{uri} answers, but not to hello: {}", errors::message(&e));
         let hello = admin.run_command(doc! { "hello": 1 }).await.map_err(failed)?;
         let build = admin.run_command(doc! { "buildInfo": 1 }).await.map_err(failed)?;
         let kind = if hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid") {
-            "sharded"
+            "sharded cluster"
         } else if hello.contains_key("setName") {
             "replica set"
         } else {
-            "standalone"
+            "standalone server"
         };
         let mut addresses: Vec<String> = ["hosts", "passives"]
             .iter()
@@ -87,7 +88,8 @@ impl Cluster {
             .filter_map(|host| host.as_str().map(str::to_owned))
             .collect();
         if addresses.is_empty() {
-            addresses = uri.hosts().to_vec();
+            // As the driver spells them, so that its word and the servers' own meet in one row.
+            addresses = uri.hosts().iter().map(|host| spelt(host)).collect();
         }
         addresses.sort_unstable();
         let mut members = Vec::with_capacity(addresses.len());
@@ -135,6 +137,11 @@ impl Member {
     }
 }
 
+/// host:port, the port written out.
+fn spelt(host: &str) -> String {
+    ServerAddress::parse(host).map_or_else(|_| host.to_owned(), |address| address.to_string())
+}
+
 fn role(status: &Document) -> &'static str {
     let Ok(repl) = status.get_document("repl") else { return "standalone" };
     if repl.get_bool("isWritablePrimary").unwrap_or(false) {
@@ -156,5 +163,16 @@ fn number(status: &Document, path: &[&str]) -> Option<i64> {
         Bson::Int32(value) => Some(i64::from(*value)),
         Bson::Int64(value) => Some(*value),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_spelt_as_the_driver_spells_them() {
+        let spelt = ["h", "h:1", "[::1]:2", "/tmp/mongodb.sock"].map(spelt);
+        assert_eq!(spelt, ["h:27017", "h:1", "::1:2", "/tmp/mongodb.sock"]);
     }
 }

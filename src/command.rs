@@ -12,6 +12,7 @@ use crate::cli::LoadArgs;
 use crate::client::options;
 use crate::plan::Plan;
 use crate::profile::{Overrides, Profile, resolve};
+use crate::progress::tell;
 
 /// How a command ended, when it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ fn print(text: &str) -> anyhow::Result<()> {
 fn open_profile(wanted: &str) -> Result<Profile, UsageError> {
     let profile = Profile::open(wanted, &options::check).map_err(|d| UsageError::new(d.render(colour())))?;
     if !profile.warnings.list.is_empty() {
-        eprintln!("{}", profile.warnings.render(colour()));
+        tell(&profile.warnings.render(colour()).to_string());
     }
     Ok(profile)
 }

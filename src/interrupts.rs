@@ -1,6 +1,6 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks for an end, the second for an immediate one.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -38,6 +38,20 @@ impl Interrupts {
         // The sender lives as long as the runtime; without it no request can come any more.
         if self.0.wait_for(|&count| count >= times).await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+
+    /// Does what comes before the load, unless an end is asked for.
+    ///
+    /// # Errors
+    /// Those of the work, or that it was cut short.
+    pub async fn before_load<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        let mut asked = self.clone();
+        tokio::select! {
+            result = work => result,
+            () = asked.reached(1) => {
+                bail!("stopped before the load began: nothing was measured, nothing is kept")
+            }
         }
     }
 

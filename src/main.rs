@@ -2,18 +2,18 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use overdrive::cli::Cli;
+use overdrive::cli;
 use overdrive::command::{Outcome, UsageError};
+use overdrive::progress::tell;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     overdrive::panics::install();
-    match overdrive::run(Cli::parse()).await {
+    match overdrive::run(cli::parse()).await {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
-            eprintln!("overdrive: {error:#}");
+            tell(&format!("overdrive: {error:#}"));
             ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
         }
     }

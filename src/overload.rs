@@ -4,24 +4,25 @@
 //! cluster in overdrive's own namespace, so that the next start can when this process was killed.
 
 pub mod fail_command;
+mod journal;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use bson::{Document, doc};
 use futures_util::future::join_all;
 use mongodb::{Client, Collection};
 
 use crate::client::errors;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Member};
 use crate::plan::{Fault, Members, Overload};
 
 /// Where applied faults are written down, in the data's database.
 const JOURNAL: &str = "overdrive.faults";
 
-/// No member is waited for longer when a fault is undone.
+/// No member is waited for longer when a fault is applied or undone.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The servers that faults are applied to.
@@ -29,8 +30,35 @@ pub struct Bench {
     cluster: Arc<Cluster>,
     journal: Collection<Document>,
     app: String,
-    /// Members with a fault on, and what its counter said before.
-    applied: Mutex<BTreeMap<usize, Option<i64>>>,
+    /// Members with a fault on.
+    applied: Mutex<BTreeMap<usize, Applied>>,
+}
+
+/// A fault that is on.
+struct Applied {
+    /// The overload it is part of.
+    overload: String,
+    /// What its counter said before; `None` until the member has answered.
+    before: Option<i64>,
+}
+
+/// What undoing came to.
+#[derive(Debug, Default)]
+pub struct Undone {
+    /// By overload: a line on each member.
+    pub said: BTreeMap<String, Vec<String>>,
+    /// A line on each member that did not obey. It stays written down, so that the next start tries again.
+    pub failed: Vec<String>,
+}
+
+impl Undone {
+    /// Whether every member obeyed.
+    ///
+    /// # Errors
+    /// Names those that did not.
+    pub fn complete(&self) -> anyhow::Result<()> {
+        if self.failed.is_empty() { Ok(()) } else { Err(anyhow!("{}", self.failed.join("; "))) }
+    }
 }
 
 impl Bench {
@@ -47,7 +75,7 @@ impl Bench {
     /// Undoes what a run that was killed has left on, and says where that was.
     ///
     /// # Errors
-    /// When the journal cannot be read, or a member it names does not obey.
+    /// When the journal cannot be read, a member it names does not obey, or the run that put the fault on still runs.
     pub async fn undo_leftovers(&self) -> anyhow::Result<Vec<String>> {
         let mut undone = Vec::new();
         for (number, member) in self.cluster.members.iter().enumerate() {
@@ -57,8 +85,14 @@ impl Bench {
                 .find_one(key)
                 .await
                 .map_err(|e| anyhow!("reading the journal of faults failed: {}", errors::message(&e)))?;
-            if entry.is_some() {
-                self.undo_member(number).await?;
+            if let Some(entry) = entry {
+                if let Some(process) = journal::running_owner(&entry) {
+                    bail!(
+                        "another run on this machine (process {process}) has a fault on at {}: let it end first",
+                        member.address
+                    );
+                }
+                self.undo_member(number, None).await?;
                 undone.push(member.address.clone());
             }
         }
@@ -71,10 +105,11 @@ impl Bench {
     /// When a member cannot do what the plan wants of it.
     pub async fn check(&self, overloads: &[Overload]) -> anyhow::Result<()> {
         for overload in overloads {
+            self.numbers(overload)?;
             match &overload.fault {
                 Fault::FailCommand(_) => {
                     for member in &self.cluster.members {
-                        fail_command::check(&member.client, &member.address).await?;
+                        patiently(member, fail_command::check(&member.client, &member.address)).await?;
                     }
                 }
             }
@@ -101,8 +136,8 @@ impl Bench {
                 "{} has a fault on already, and can have one alone",
                 member.address
             );
-            self.applied().insert(number, None);
-            let entry = doc! { "$set": { "kind": overload.fault.kind(), "at": bson::DateTime::now() } };
+            self.applied().insert(number, Applied { overload: overload.name.clone(), before: None });
+            let entry = doc! { "$set": journal::entry(overload.fault.kind()) };
             self.journal
                 .update_one(doc! { "_id": &member.address }, entry)
                 .upsert(true)
@@ -112,39 +147,49 @@ impl Bench {
         let Fault::FailCommand(fault) = &overload.fault;
         let counts = join_all(targets.iter().map(|&number| {
             let member = &self.cluster.members[number];
-            fail_command::apply(&member.client, &member.address, fault, &self.app)
+            patiently(member, fail_command::apply(&member.client, &member.address, fault, &self.app))
         }))
         .await;
         for (&number, before) in targets.iter().zip(counts) {
-            self.applied().insert(number, Some(before?));
+            let before = Some(before?);
+            self.applied().insert(number, Applied { overload: overload.name.clone(), before });
         }
         Ok(targets)
     }
 
-    /// Undoes an overload at the members it was applied to; returns a line for each on what the member says of it.
-    ///
-    /// # Errors
-    /// When a member does not obey: it stays written down.
-    pub async fn undo(&self, members: &[usize]) -> anyhow::Result<Vec<String>> {
-        join_all(members.iter().map(|&number| self.undo_member(number))).await.into_iter().collect()
+    /// Undoes an overload where it is on.
+    pub async fn undo(&self, overload: &Overload) -> Undone {
+        self.undo_where(|applied| applied.overload == overload.name).await
     }
 
-    /// Undoes everything that is still applied. Called at every end; members that are down are named.
-    ///
-    /// # Errors
-    /// When some member does not obey within a few seconds.
-    pub async fn undo_all(&self) -> anyhow::Result<()> {
-        let members: Vec<usize> = self.applied().keys().copied().collect();
-        self.undo(&members).await.map(drop)
+    /// Undoes everything that is on. Called at every end.
+    pub async fn undo_all(&self) -> Undone {
+        self.undo_where(|_| true).await
     }
 
-    async fn undo_member(&self, number: usize) -> anyhow::Result<String> {
+    async fn undo_where(&self, wanted: impl Fn(&Applied) -> bool) -> Undone {
+        let on: Vec<(usize, String, Option<i64>)> = self
+            .applied()
+            .iter()
+            .filter(|(_, applied)| wanted(applied))
+            .map(|(&number, applied)| (number, applied.overload.clone(), applied.before))
+            .collect();
+        let answers = join_all(on.iter().map(|(number, _, before)| self.undo_member(*number, *before))).await;
+        let mut undone = Undone::default();
+        for ((_, overload, _), answer) in on.into_iter().zip(answers) {
+            let line = answer.unwrap_or_else(|error| {
+                undone.failed.push(format!("overload '{overload}': {error:#}"));
+                format!("{error:#}")
+            });
+            undone.said.entry(overload).or_default().push(line);
+        }
+        undone
+    }
+
+    async fn undo_member(&self, number: usize, before: Option<i64>) -> anyhow::Result<String> {
         let member = &self.cluster.members[number];
-        let undo = fail_command::undo(&member.client, &member.address);
-        let count = tokio::time::timeout(PATIENCE, undo)
-            .await
-            .with_context(|| format!("{} does not answer: its fault may still be on", member.address))??;
-        let before = self.applied().remove(&number).flatten();
+        let count = patiently(member, fail_command::undo(&member.client, &member.address)).await?;
+        self.applied().remove(&number);
         // The fault is off; an entry that stays only makes the next start turn it off again.
         let _ = tokio::time::timeout(PATIENCE, async {
             self.journal.delete_one(doc! { "_id": &member.address }).await
@@ -156,7 +201,7 @@ impl Bench {
         })
     }
 
-    fn applied(&self) -> MutexGuard<'_, BTreeMap<usize, Option<i64>>> {
+    fn applied(&self) -> MutexGuard<'_, BTreeMap<usize, Applied>> {
         self.applied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -170,12 +215,28 @@ impl Bench {
                 let primary = primary().await?;
                 (0..count).filter(|&number| number != primary).collect()
             }
-            Members::Numbers(numbers) => {
-                if let Some(beyond) = numbers.iter().find(|&&number| number >= count) {
-                    return Err(anyhow!("there is no member {beyond}: the last of {count} is {}", count - 1));
-                }
-                numbers.clone()
-            }
+            Members::Numbers(numbers) => numbers.clone(),
         })
     }
+
+    /// Whether the members that an overload numbers are there.
+    fn numbers(&self, overload: &Overload) -> anyhow::Result<()> {
+        let Members::Numbers(numbers) = &overload.members else { return Ok(()) };
+        let count = self.cluster.members.len();
+        match numbers.iter().find(|&&number| number >= count) {
+            None => Ok(()),
+            Some(beyond) => bail!(
+                "overload '{}': there is no member {beyond}, the last of {count} is {}",
+                overload.name,
+                count - 1
+            ),
+        }
+    }
+}
+
+/// A control connection waits long for a server that is gone; a fault is worth seconds.
+async fn patiently<T>(member: &Member, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::time::timeout(PATIENCE, work)
+        .await
+        .with_context(|| format!("{} does not answer, whether a fault is on or not", member.address))?
 }

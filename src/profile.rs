@@ -33,9 +33,11 @@ use crate::plan::{Data, Operation, OptionSetting, Overload};
 pub use client::CheckOption;
 pub use describe::describe;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use fault::KINDS as FAULT_KINDS;
 pub use load::WrittenLoad;
 pub use overrides::{OverrideErrors, Overrides};
 pub use resolve::resolve;
+pub use secrets::masked;
 pub use source::Source;
 
 use mistakes::Mistakes;

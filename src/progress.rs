@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::cluster::Cluster;
 use crate::plan::Plan;
 use crate::plan::timeline::{Segment, segments};
 use crate::report::human::{micros, percent, quotient, rate};
@@ -16,6 +17,8 @@ use crate::stats::{OpStats, ratio};
 pub trait Progress {
     /// Something in words.
     fn note(&mut self, text: &str);
+    /// The servers answer.
+    fn found(&mut self, cluster: &Cluster);
     /// The data load goes on.
     fn preparing(&mut self, data: Preparing);
     /// The load begins, and this is where its results go.
@@ -42,6 +45,11 @@ const PREPARING: Duration = Duration::from_secs(1);
 impl Progress for Lines {
     fn note(&mut self, text: &str) {
         tell(text);
+    }
+
+    fn found(&mut self, cluster: &Cluster) {
+        let members: Vec<&str> = cluster.members.iter().map(|member| member.address.as_str()).collect();
+        tell(&format!("servers: a {}, version {}, at {}", cluster.kind, cluster.version, members.join(", ")));
     }
 
     fn preparing(&mut self, data: Preparing) {
@@ -74,6 +82,8 @@ impl Progress for Silent {
         tell(text);
     }
 
+    fn found(&mut self, _: &Cluster) {}
+
     fn preparing(&mut self, _: Preparing) {}
 
     fn started(&mut self, _: &Plan, _: &Path) {}
@@ -83,8 +93,8 @@ impl Progress for Silent {
     fn event(&mut self, _: &Event) {}
 }
 
-/// A reader that is gone must not end the run.
-fn tell(text: &str) {
+/// A line on standard error. A reader that is gone must not end what goes on.
+pub fn tell(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 

@@ -49,24 +49,24 @@ const NAMES_TRIED: usize = 100;
 /// The longest part of a directory's name that comes from a profile's or label's text.
 const LONGEST_PART: usize = 40;
 
-/// Why results could not be written.
+/// Why results could not be written. The messages are whole: no field is a `source`, which would be printed again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no place for the run.
-    #[error("cannot make a directory for the results in '{}': {source}; choose another place with --out DIR", place.display())]
+    #[error("cannot make a directory for the results in '{}': {reason}; choose another place with --out DIR", place.display())]
     Directory {
         /// The directory that was to hold the run's.
         place: PathBuf,
         /// What the system says.
-        source: io::Error,
+        reason: io::Error,
     },
     /// A file could not be written: the disk is full, or someone took the directory away.
-    #[error("cannot write '{}': {source}", file.display())]
+    #[error("cannot write '{}': {reason}", file.display())]
     File {
         /// The file.
         file: PathBuf,
         /// What the system says.
-        source: io::Error,
+        reason: io::Error,
     },
     /// A file that rows are to be added to has other columns.
     #[error("'{}' has other columns than this version writes: move it away, or choose another place with --out DIR", file.display())]
@@ -80,8 +80,8 @@ pub enum Error {
 }
 
 impl Error {
-    fn file(file: &Path, source: impl Into<io::Error>) -> Self {
-        Self::File { file: file.to_owned(), source: source.into() }
+    fn file(file: &Path, reason: impl Into<io::Error>) -> Self {
+        Self::File { file: file.to_owned(), reason: reason.into() }
     }
 }
 
@@ -114,7 +114,7 @@ impl RunDirectory {
 
     /// Takes the first of the names that nobody else has: making a directory is atomic, so it is the lock.
     fn claim(root: &Path, names: impl Iterator<Item = String>) -> Result<Self, Error> {
-        let failed = |source| Error::Directory { place: root.to_owned(), source };
+        let failed = |reason| Error::Directory { place: root.to_owned(), reason };
         fs::create_dir_all(root).map_err(failed)?;
         for id in names {
             let path = root.join(&id);

@@ -7,13 +7,15 @@ pub mod watch;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use futures_util::FutureExt;
 use jiff::Timestamp;
+use mongodb::Client;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use self::watch::Watch;
 use crate::client::merge::Resolved;
@@ -30,6 +32,9 @@ use crate::snapshot::{Driver, Report, Totals};
 
 /// Reports that may wait for the coordinator.
 const REPORTS: usize = 64;
+
+/// How long a change of the timeline that is under way when the load ends may take.
+const HANDOVER: Duration = Duration::from_secs(5);
 
 /// What a trial needs to know beside its plan.
 pub struct Setup {
@@ -53,29 +58,22 @@ pub struct Finished {
     pub directory: RunDirectory,
     /// What it came to.
     pub summary: Summary,
+    /// What went wrong beside the load: an overload that could not be put on, or one that may still be on.
+    pub trouble: Option<anyhow::Error>,
 }
 
 /// Runs a trial. The directory appears only once servers were found and the data is there.
 ///
 /// # Errors
-/// When the trial could not run, a fault could not be undone, or results could not be written.
+/// When the trial could not run, or results could not be written.
 pub async fn run(
     setup: Setup,
     progress: &mut dyn Progress,
     interrupts: &mut Interrupts,
 ) -> anyhow::Result<Finished> {
-    let uri = &setup.target.uri;
-    let cluster = Arc::new(Cluster::connect(uri).await?);
-    let control = connect(&uri.control()).await?;
-    let app = uri.option("appName").unwrap_or_default();
-    let bench = Arc::new(Bench::new(Arc::clone(&cluster), &control, &setup.plan.data.database, app));
-    for member in bench.undo_leftovers().await? {
-        progress.note(&format!("{member}: undid a fault that an earlier run was killed over"));
-    }
-    bench.check(&setup.plan.overloads).await?;
-
-    let mut running = Running::start(&setup, progress, interrupts).await?;
-    let driving = running.drive(&setup, &cluster, &bench, progress, interrupts.clone());
+    let ground = interrupts.before_load(Ground::find(&setup, progress)).await?;
+    let mut running = interrupts.before_load(Running::start(&setup, progress)).await?;
+    let driving = running.drive(&setup, &ground, progress, interrupts.clone());
     let result = tokio::select! {
         // A panic is an error like others here: faults have to be undone first.
         result = AssertUnwindSafe(driving).catch_unwind() => {
@@ -84,12 +82,35 @@ pub async fn run(
         () = second(interrupts) => Err(anyhow!("left at the second request: results are not whole")),
     };
     // Whatever happened, and before anything else is said about it.
-    let undone = bench.undo_all().await;
+    let undone = ground.bench.undo_all().await.complete();
     running.engine.abort();
-    shut_down(control).await;
-    let finished = result?;
-    undone?;
+    shut_down(ground.control).await;
+    let mut finished = result?;
+    finished.trouble = finished.trouble.or(undone.err());
     Ok(finished)
+}
+
+/// The deployment, found and in order.
+struct Ground {
+    cluster: Arc<Cluster>,
+    control: Client,
+    bench: Arc<Bench>,
+}
+
+impl Ground {
+    async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Self> {
+        let uri = &setup.target.uri;
+        let cluster = Arc::new(Cluster::connect(uri).await?);
+        progress.found(&cluster);
+        let control = connect(&uri.control()).await?;
+        let app = uri.option("appName").unwrap_or_default();
+        let bench = Arc::new(Bench::new(Arc::clone(&cluster), &control, &setup.plan.data.database, app));
+        for member in bench.undo_leftovers().await? {
+            progress.note(&format!("{member}: undid a fault that an earlier run was killed over"));
+        }
+        bench.check(&setup.plan.overloads).await?;
+        Ok(Self { cluster, control, bench })
+    }
 }
 
 async fn second(interrupts: &Interrupts) {
@@ -98,34 +119,22 @@ async fn second(interrupts: &Interrupts) {
 
 /// An engine that has prepared everything and waits for Go.
 struct Running {
-    engine: JoinHandle<anyhow::Result<()>>,
+    engine: AbortOnDropHandle<anyhow::Result<()>>,
     control: mpsc::Sender<Control>,
     reports: mpsc::Receiver<Report>,
     driver: Driver,
 }
 
 impl Running {
-    async fn start(
-        setup: &Setup,
-        progress: &mut dyn Progress,
-        interrupts: &Interrupts,
-    ) -> anyhow::Result<Self> {
+    async fn start(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Self> {
         let (control, requests) = mpsc::channel(4);
         let (sender, reports) = mpsc::channel(REPORTS);
-        let engine =
-            tokio::spawn(engine::run(Arc::clone(&setup.plan), setup.target.uri.clone(), requests, sender));
+        let engine = engine::run(Arc::clone(&setup.plan), setup.target.uri.clone(), requests, sender);
+        let engine = AbortOnDropHandle::new(tokio::spawn(engine));
         let driver = Driver { name: String::new(), version: String::new() };
         let mut running = Self { engine, control, reports, driver };
-        let mut interrupts = interrupts.clone();
         loop {
-            let report = tokio::select! {
-                report = running.reports.recv() => report,
-                () = interrupts.reached(1) => {
-                    running.engine.abort();
-                    bail!("stopped before the load began: nothing was measured, nothing is kept");
-                }
-            };
-            match report {
+            match running.reports.recv().await {
                 Some(Report::Hello(driver)) => running.driver = driver,
                 Some(Report::Preparing(data)) => progress.preparing(data),
                 Some(Report::Ready) => return Ok(running),
@@ -149,10 +158,9 @@ impl Running {
     async fn drive(
         &mut self,
         setup: &Setup,
-        cluster: &Arc<Cluster>,
-        bench: &Arc<Bench>,
+        ground: &Ground,
         progress: &mut dyn Progress,
-        mut interrupts: Interrupts,
+        interrupts: Interrupts,
     ) -> anyhow::Result<Finished> {
         let directory = RunDirectory::create(
             &setup.out,
@@ -161,16 +169,44 @@ impl Running {
             setup.profile_text.as_bytes(),
         )?;
         progress.started(&setup.plan, directory.path());
-        let facts = self.facts(setup, cluster);
+        let facts = self.facts(setup, &ground.cluster);
         let mut writer = Writer::start(&directory, facts)?;
+        let followed = self.follow(setup, ground, &mut writer, progress, interrupts).await;
+        let ended = match followed {
+            Ok(ended) => ended,
+            Err(error) => {
+                // The error tells more than what may befall the rest of the files.
+                let _ = tokio::task::spawn_blocking(move || writer.abandon()).await;
+                return Err(error);
+            }
+        };
+        let notes = setup.notes.clone();
+        let end = EndFacts { ended: Some(Timestamp::now()), stopped_ns: ended.stopped_ns, notes };
+        // Files are written and synced on the writer's thread; waiting for it must not hold up a runtime thread.
+        let summary = tokio::task::spawn_blocking(move || writer.finish(ended.totals, end)).await??;
+        Ok(Finished { directory, summary, trouble: ended.trouble })
+    }
+
+    /// Lets the load run and passes on what is heard, until the engine is done and nothing of ours is on any more.
+    async fn follow(
+        &mut self,
+        setup: &Setup,
+        ground: &Ground,
+        writer: &mut Writer,
+        progress: &mut dyn Progress,
+        mut interrupts: Interrupts,
+    ) -> anyhow::Result<Ended> {
         self.control.send(Control::Go).await.context("the engine is gone")?;
         let go = Instant::now();
         let (events_sender, mut events) = mpsc::channel(REPORTS);
-        let mut timeline =
-            tokio::spawn(timeline::follow(Arc::clone(&setup.plan), Arc::clone(bench), go, events_sender));
-        let mut watch = Watch::start(Arc::clone(cluster));
-        let (mut stopped_ns, mut timeline_over, mut asked) = (None, false, false);
-        loop {
+        let (plan, bench, end) =
+            (Arc::clone(&setup.plan), Arc::clone(&ground.bench), CancellationToken::new());
+        let timeline = timeline::follow(plan, bench, go, events_sender, end.clone());
+        // However this ends, nothing is put on any more: what is on is about to be undone.
+        let mut timeline = AbortOnDropHandle::new(tokio::spawn(timeline));
+        let mut watch = Watch::start(Arc::clone(&ground.cluster));
+        let (mut stopped_ns, mut trouble, mut timeline_over) = (None, None, false);
+        let totals = loop {
             tokio::select! {
                 report = self.reports.recv() => match report {
                     Some(Report::Snapshot(snapshot)) => {
@@ -181,16 +217,7 @@ impl Running {
                         progress.snapshot(&setup.plan, &snapshot);
                         writer.snapshot(*snapshot, watch.facts())?;
                     }
-                    Some(Report::Done(totals)) => {
-                        timeline.abort();
-                        // What is on is undone before the files say how it ended.
-                        bench.undo_all().await?;
-                        while let Ok(event) = events.try_recv() {
-                            writer.event(event)?;
-                        }
-                        let summary = finish(writer, totals, stopped_ns, setup).await?;
-                        return Ok(Finished { directory, summary });
-                    }
+                    Some(Report::Done(totals)) => break totals,
                     Some(_) => {}
                     None => return Err(self.why().await),
                 },
@@ -200,16 +227,45 @@ impl Running {
                 }
                 result = &mut timeline, if !timeline_over => {
                     timeline_over = true;
-                    result.context("the timeline died")??;
+                    trouble = result.context("the timeline died")?.err();
+                    if let Some(why) = &trouble {
+                        progress.note(&format!("stopping: {why:#}"));
+                        stopped_ns = self.stop(go).await;
+                    }
                 }
-                () = interrupts.reached(1), if !asked => {
-                    asked = true;
+                () = interrupts.reached(1), if stopped_ns.is_none() => {
                     progress.note("stopping: no new operations; those under way may end (again to leave at once)");
-                    stopped_ns = u64::try_from(go.elapsed().as_nanos()).ok();
-                    self.control.send(Control::Stop).await.context("the engine is gone")?;
+                    stopped_ns = self.stop(go).await;
                 }
             }
+        };
+        if !timeline_over {
+            // A command that it has sent must not come after those that undo it.
+            end.cancel();
+            if tokio::time::timeout(HANDOVER, &mut timeline).await.is_err() {
+                timeline.abort();
+                let _ = timeline.await;
+            }
         }
+        // What is on is undone before the files say how it ended.
+        let undone = ground.bench.undo_all().await;
+        events.close();
+        while let Some(event) = events.recv().await {
+            writer.event(event)?;
+        }
+        for event in timeline::ended(&undone, go) {
+            progress.event(&event);
+            writer.event(event)?;
+        }
+        Ok(Ended { totals, stopped_ns, trouble })
+    }
+
+    /// Asks the engine to end before its time, and returns when that was.
+    async fn stop(&self, go: Instant) -> Option<u64> {
+        let now = u64::try_from(go.elapsed().as_nanos()).ok();
+        // One that is gone has a reason, which is heard next.
+        let _ = self.control.send(Control::Stop).await;
+        now
     }
 
     fn facts(&self, setup: &Setup, cluster: &Cluster) -> TrialFacts {
@@ -243,13 +299,9 @@ fn params(settings: &[OptionSetting]) -> Vec<(String, Option<String>)> {
     params
 }
 
-async fn finish(
-    writer: Writer,
+/// How the load ended.
+struct Ended {
     totals: Totals,
     stopped_ns: Option<u64>,
-    setup: &Setup,
-) -> anyhow::Result<Summary> {
-    let end = EndFacts { ended: Some(Timestamp::now()), stopped_ns, notes: setup.notes.clone() };
-    // Files are written and synced on the writer's thread; waiting for it must not hold up a runtime thread.
-    Ok(tokio::task::spawn_blocking(move || writer.finish(totals, end)).await??)
+    trouble: Option<anyhow::Error>,
 }

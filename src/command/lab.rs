@@ -6,6 +6,7 @@ use super::{Outcome, print};
 use crate::cli::LabArgs;
 use crate::interrupts::Interrupts;
 use crate::lab::{Lab, LabOptions};
+use crate::progress::tell;
 
 /// Starts a lab, prints its URI, and keeps it until a signal says otherwise.
 ///
@@ -16,15 +17,15 @@ pub async fn run(args: LabArgs) -> Result<Outcome> {
     let mut interrupts = Interrupts::listen()?;
     let options = LabOptions { mongod: args.mongod, ..LabOptions::new()? };
     let lab = tokio::select! {
-        lab = Lab::start(&options, &|text| eprintln!("{text}")) => lab?,
+        lab = Lab::start(&options, &tell) => lab?,
         () = interrupts.reached(1) => return Ok(Outcome::Done),
     };
     // The only line on standard output, for scripts.
     print(&format!("{}\n", lab.uri()))?;
-    eprintln!("Ready. Try it from another terminal: overdrive run --uri '{}'", lab.uri());
-    eprintln!("Ctrl-C ends it, and its data with it.");
+    tell(&format!("Ready. Try it from another terminal: overdrive run --uri '{}'", lab.uri()));
+    tell("Ctrl-C ends it, and its data with it.");
     interrupts.reached(1).await;
-    eprintln!("Stopping the lab.");
+    tell("Stopping the lab.");
     tokio::select! {
         stopped = lab.stop() => stopped?,
         // Leaving now is safe: the keeper ends the mongods without us.

@@ -1,5 +1,6 @@
 //! `overdrive run`: resolve, find a deployment, run the trial, show what came of it.
 
+use std::env::VarError;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use jiff::Timestamp;
 
 use super::{Outcome, UsageError, open_profile, print, resolve_plan};
 use crate::cli::{RunArgs, Ui};
-use crate::client::merge::resolve_options;
+use crate::client::merge::{Resolved, resolve_options};
 use crate::client::uri::Uri;
 use crate::client::version::DRIVER_VERSION;
 use crate::interrupts::Interrupts;
@@ -17,10 +18,16 @@ use crate::lab::{Lab, LabOptions};
 use crate::plan::{Model, Plan};
 use crate::profile::describe;
 use crate::profile::estimate::doubts;
-use crate::progress::{Lines, Progress, Silent};
+use crate::progress::{Lines, Progress, Silent, tell};
 use crate::report;
 use crate::results::{HostFacts, RunFacts};
 use crate::trial::{self, Finished, Setup};
+
+/// Where the connection string comes from when the command line has none.
+const VARIABLE: &str = "OVERDRIVE_URI";
+
+/// A connection string of the same shape as the lab's.
+const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
 
 /// Runs one trial.
 ///
@@ -30,29 +37,33 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     let profile = open_profile(&args.load.profile)?;
     let plan = resolve_plan(&profile, &args.load)?;
     let given = given_uri(&args)?;
+    // Options that no deployment would take are told before a lab is started for them.
+    let target = match &given {
+        Some(uri) => resolve_target(uri, &plan)?,
+        None => resolve_target(&Uri::parse(LIKE_THE_LAB)?, &plan)?,
+    };
     if args.dry_run {
         print(&describe(&plan))?;
         return Ok(Outcome::Done);
+    }
+    if let Some(uri) = &given {
+        allow_faults(&plan, &args.allow_faults)?;
+        // While Ctrl-C still ends this program by itself: it is an answer, too.
+        confirm(uri, &plan, args.yes)?;
     }
     let mut interrupts = Interrupts::listen()?;
     let mut progress: Box<dyn Progress + Send> = match args.ui {
         Ui::Auto | Ui::Lines => Box::new(Lines::default()),
         Ui::None => Box::new(Silent),
     };
-    let lab = match &given {
-        Some(uri) => {
-            allow_faults(&plan, &args.allow_faults)?;
-            confirm(uri, &plan, args.yes)?;
-            None
-        }
+    let lab = match given {
+        Some(_) => None,
         None => Some(start_lab(args.mongod.as_deref(), &interrupts).await?),
     };
-    let uri = match (&lab, given) {
-        (Some(lab), _) => Uri::parse(lab.uri())?,
-        (None, Some(uri)) => uri,
-        (None, None) => bail!("there is no deployment to load"),
+    let target = match &lab {
+        Some(lab) => resolve_target(&Uri::parse(lab.uri())?, &plan)?,
+        None => target,
     };
-    let target = resolve_options(&uri, &plan.client, DRIVER_VERSION).map_err(UsageError::new)?;
     let notes: Vec<String> = target.notices.iter().cloned().chain(doubts(&plan)).collect();
     notes.iter().for_each(|note| progress.note(note));
     let setup = Setup {
@@ -64,16 +75,14 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         label: args.label,
     };
     let result = trial::run(setup, &mut *progress, &mut interrupts).await;
-    if let Some(lab) = lab {
-        lab.stop().await?;
-    }
-    let Finished { directory, summary } = result?;
+    let stopped = stop_lab(lab, &mut interrupts).await;
+    let Finished { directory, summary, trouble } = result?;
     let facts = RunFacts {
         started: summary.facts.go,
         ended: Timestamp::now(),
-        complete: true,
+        complete: trouble.is_none(),
         host: HostFacts::detect(),
-        notes: Vec::new(),
+        notes: trouble.iter().map(|trouble| format!("{trouble:#}")).collect(),
     };
     let trials = [summary];
     directory.finish(&facts, &trials)?;
@@ -81,14 +90,27 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     if trials.iter().any(|trial| !trial.broken.is_empty()) {
         bail!("the numbers do not add up, so this run cannot be trusted");
     }
+    trouble.map_or(Ok(()), Err)?;
+    stopped?;
     Ok(if interrupts.any() { Outcome::Interrupted } else { Outcome::Done })
+}
+
+fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {
+    resolve_options(uri, &plan.client, DRIVER_VERSION).map_err(UsageError::new)
 }
 
 fn given_uri(args: &RunArgs) -> anyhow::Result<Option<Uri>> {
     let text = match (&args.uri, &args.uri_file) {
         (Some(uri), _) => Some(uri.clone()),
         (None, Some(file)) => Some(read_uri(file)?),
-        (None, None) => None,
+        // By hand, since what is on the command line goes before it and does not contradict it.
+        (None, None) => match std::env::var(VARIABLE) {
+            Ok(uri) => Some(uri).filter(|uri| !uri.is_empty()),
+            Err(VarError::NotPresent) => None,
+            Err(VarError::NotUnicode(_)) => {
+                return Err(UsageError::new(format!("${VARIABLE} is not UTF-8 text")).into());
+            }
+        },
     };
     text.map(|text| Uri::parse(text.trim()).map_err(|error| UsageError::new(error).into())).transpose()
 }
@@ -100,10 +122,16 @@ fn read_uri(file: &Path) -> anyhow::Result<String> {
 
 async fn start_lab(mongod: Option<&Path>, interrupts: &Interrupts) -> anyhow::Result<Lab> {
     let options = LabOptions { mongod: mongod.map(Path::to_owned), ..LabOptions::new()? };
-    let mut interrupts = interrupts.clone();
+    let starting = async { Lab::start(&options, &tell).await.context("the lab did not start") };
+    interrupts.before_load(starting).await
+}
+
+async fn stop_lab(lab: Option<Lab>, interrupts: &mut Interrupts) -> anyhow::Result<()> {
+    let Some(lab) = lab else { return Ok(()) };
     tokio::select! {
-        lab = Lab::start(&options, &|text| eprintln!("{text}")) => lab.context("the lab did not start"),
-        () = interrupts.reached(1) => bail!("stopped before the load began: nothing was measured, nothing is kept"),
+        stopped = lab.stop() => stopped,
+        // Leaving now is safe: the keeper ends the mongods without us.
+        () = interrupts.reached(2) => Ok(()),
     }
 }
 
@@ -127,7 +155,7 @@ fn confirm(uri: &Uri, plan: &Plan, yes: bool) -> anyhow::Result<()> {
     if uri.is_loopback() || yes {
         return Ok(());
     }
-    eprintln!("{}", intent(uri, plan));
+    tell(&intent(uri, plan));
     if !std::io::stdin().is_terminal() {
         return Err(UsageError::new("this deployment is not on this machine: say --yes to load it").into());
     }

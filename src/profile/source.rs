@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use super::diagnostic::{Diagnostic, Diagnostics, either, nearest};
+use super::secrets::masked;
 use super::shipped;
 
 /// No profile is anywhere near as long; what is longer is some other file, or has no end.
@@ -29,6 +30,12 @@ pub fn find(wanted: &str) -> Result<Source, Diagnostics> {
     if let Some(text) = shipped::find(wanted) {
         let shown = format!("{wanted} (shipped)");
         return Ok(Source { name: wanted.to_owned(), shown, text: text.to_owned() });
+    }
+    if wanted.contains("://") {
+        let shown = masked(wanted.to_owned(), &[]);
+        let mistake = Diagnostic::general(format!("a profile is wanted in the place of {shown}"));
+        let help = "a connection string is given with --uri, --uri-file or $OVERDRIVE_URI";
+        return Err(Diagnostics::unreadable(&shown, mistake.help(help)));
     }
     let path = Path::new(wanted);
     let bytes =

@@ -17,12 +17,19 @@ pub(crate) fn counter_columns() -> impl Iterator<Item = String> {
 pub(crate) fn rows<'a>(interval: Interval<'a>, facts: &'a [ServerFacts]) -> Vec<Row<'a>> {
     let servers = &interval.snapshot.servers;
     let facts_of = |address: &str| facts.iter().find(|f| f.address == address);
+    let used = servers.iter().map(|s| row(interval, &s.address, s, facts_of(&s.address)));
+    // What the client never went to it made no attempts on: that is measured, too.
+    let nothing = ServerStats::default();
     let unused = facts.iter().filter(|f| servers.iter().all(|s| s.address != f.address));
-    let used = servers.iter().map(|s| row(interval, Some(s), facts_of(&s.address)));
-    used.chain(unused.map(|f| row(interval, None, Some(f)))).collect()
+    used.chain(unused.map(|f| row(interval, &f.address, &nothing, Some(f)))).collect()
 }
 
-fn row<'a>(interval: Interval<'a>, seen: Option<&'a ServerStats>, facts: Option<&'a ServerFacts>) -> Row<'a> {
+fn row<'a>(
+    interval: Interval<'a>,
+    server: &'a str,
+    seen: &ServerStats,
+    facts: Option<&'a ServerFacts>,
+) -> Row<'a> {
     let snapshot = interval.snapshot;
     let known = reasons_known(&interval.facts.plan);
     let row = ServerRow {
@@ -33,22 +40,22 @@ fn row<'a>(interval: Interval<'a>, seen: Option<&'a ServerStats>, facts: Option<
         elapsed_s: seconds(snapshot.end_ns),
         interval_s: seconds(snapshot.end_ns.saturating_sub(snapshot.start_ns)),
         phase: interval.segment.phase.name(),
-        server: seen.map(|s| &*s.address).or(facts.map(|f| &*f.address)).unwrap_or_default(),
+        server,
         role: facts.map(|f| &*f.role).unwrap_or_default(),
-        attempts: seen.map(|s| s.attempts),
-        rejected: seen.map(|s| s.rejected).filter(|_| known),
-        retargeted: seen.map(|s| s.retargeted).filter(|_| known),
-        connections_open: seen.map(|s| s.connections_open),
-        connections_created: seen.map(|s| s.pool.created),
-        connections_closed: seen.map(|s| s.pool.closed()),
-        closed_stale: seen.map(|s| s.pool.closed_stale),
-        closed_idle: seen.map(|s| s.pool.closed_idle),
-        closed_error: seen.map(|s| s.pool.closed_error),
-        closed_dropped: seen.map(|s| s.pool.closed_dropped),
-        closed_pool_closed: seen.map(|s| s.pool.closed_pool_closed),
-        checkout_p50_us: seen.and_then(|s| s.checkout.percentile_us(0.5)),
-        checkout_p99_us: seen.and_then(|s| s.checkout.percentile_us(0.99)),
-        pool_clears: seen.map(|s| s.pool.clears),
+        attempts: Some(seen.attempts),
+        rejected: known.then_some(seen.rejected),
+        retargeted: known.then_some(seen.retargeted),
+        connections_open: Some(seen.connections_open),
+        connections_created: Some(seen.pool.created),
+        connections_closed: Some(seen.pool.closed()),
+        closed_stale: Some(seen.pool.closed_stale),
+        closed_idle: Some(seen.pool.closed_idle),
+        closed_error: Some(seen.pool.closed_error),
+        closed_dropped: Some(seen.pool.closed_dropped),
+        closed_pool_closed: Some(seen.pool.closed_pool_closed),
+        checkout_p50_us: seen.checkout.percentile_us(0.5),
+        checkout_p99_us: seen.checkout.percentile_us(0.99),
+        pool_clears: Some(seen.pool.clears),
     };
     let counter = |name: &&str| facts.and_then(|f| f.counters.get(*name).copied());
     (row, SERVER_COUNTERS.iter().map(counter).collect())

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
-use crate::overload::Bench;
+use crate::overload::{Bench, Undone};
 use crate::plan::Plan;
 use crate::plan::timeline::nanos;
 use crate::snapshot::Event;
@@ -19,40 +20,55 @@ struct Change {
     overload: usize,
 }
 
-/// Follows the plan's timeline until its last change; `events` hears of each.
+/// Follows the plan's timeline until its last change, or until `end` is cancelled: what has begun by then is not left
+/// half done. `events` hears of each change.
+///
+/// A member that does not let itself be set right is told as an event and no error: it may be down, and what it did
+/// until then is worth keeping. [`Bench::undo_all`] tries again.
 ///
 /// # Errors
-/// When a member refuses. What is on by then is for [`Bench::undo_all`].
+/// When a member refuses an overload. What is on by then is for [`Bench::undo_all`].
 pub async fn follow(
     plan: Arc<Plan>,
     bench: Arc<Bench>,
     go: Instant,
     events: mpsc::Sender<Event>,
+    end: CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut hit = vec![Vec::new(); plan.overloads.len()];
     for change in changes(&plan) {
-        tokio::time::sleep_until((go + change.at).into()).await;
+        let due = tokio::time::sleep_until((go + change.at).into());
+        if end.run_until_cancelled(due).await.is_none() {
+            break;
+        }
         let overload = &plan.overloads[change.overload];
-        let (kind, detail) = if change.on {
-            hit[change.overload] =
-                bench.apply(overload).await.with_context(|| format!("overload '{}'", overload.name))?;
-            ("overload_on", bench.names(&hit[change.overload]).join(", "))
+        let event = if change.on {
+            let hit = bench.apply(overload).await.with_context(|| format!("overload '{}'", overload.name))?;
+            event(go, "overload_on", &overload.name, bench.names(&hit).join(", "))
         } else {
-            let members = std::mem::take(&mut hit[change.overload]);
-            let said = bench.undo(&members).await.with_context(|| format!("overload '{}'", overload.name))?;
-            ("overload_off", said.join("; "))
-        };
-        let event = Event {
-            at_ns: i64::try_from(nanos(go.elapsed())).unwrap_or(i64::MAX),
-            kind: kind.to_owned(),
-            subject: overload.name.clone(),
-            detail,
+            let undone = bench.undo(overload).await;
+            let said: Vec<String> = undone.said.into_values().flatten().collect();
+            event(go, "overload_off", &overload.name, said.join("; "))
         };
         if events.send(event).await.is_err() {
             break;
         }
     }
     Ok(())
+}
+
+/// The events of overloads that ended with the run.
+pub fn ended(undone: &Undone, go: Instant) -> impl Iterator<Item = Event> {
+    undone.said.iter().map(move |(overload, said)| event(go, "overload_off", overload, said.join("; ")))
+}
+
+/// Something that happens now.
+fn event(go: Instant, kind: &str, overload: &str, detail: String) -> Event {
+    Event {
+        at_ns: i64::try_from(nanos(go.elapsed())).unwrap_or(i64::MAX),
+        kind: kind.to_owned(),
+        subject: overload.to_owned(),
+        detail,
+    }
 }
 
 /// Every change in order of time; at the same instant what ends comes before what begins.

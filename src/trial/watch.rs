@@ -14,6 +14,9 @@ use crate::snapshot::{Event, ServerFacts, Snapshot};
 /// How often the servers are asked.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// The shortest interval whose use of the processors tells something.
+const SHORTEST: Duration = Duration::from_millis(500);
+
 /// A backlog older than this is an event: workers are short.
 const BEHIND: Duration = Duration::from_millis(100);
 
@@ -67,7 +70,9 @@ impl Watch {
             self.primary = Some(now);
         }
         let share = cpu_share(snapshot);
-        let saturated = share >= SATURATED_SHARE;
+        // Over a moment, as between the end of a segment and that of a second, a share says nothing.
+        let known = snapshot.end_ns - snapshot.start_ns >= nanos(SHORTEST);
+        let saturated = if known { share >= SATURATED_SHARE } else { self.saturated };
         if saturated != std::mem::replace(&mut self.saturated, saturated) {
             let kind = if saturated { "generator_saturated" } else { "generator_free" };
             let detail = format!("it uses {:.0} % of this machine's processors", share * 100.0);

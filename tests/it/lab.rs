@@ -18,7 +18,7 @@ use crate::{lab_options, shared_lab};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_overdrive");
 
 /// Nobody waits here for a keeper that has ended: this is how long it may take.
-const GONE_LIMIT: Duration = Duration::from_secs(20);
+pub const GONE_LIMIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn three_members_one_of_them_primary() {
@@ -187,13 +187,8 @@ impl ByHand {
             child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
             panic!("no lab: {said}");
         }
-        let keeper = children_of(child.id()).into_iter().find(|pid| is(*pid, "keeper")).unwrap();
-        let mongods = children_of(keeper);
-        assert_eq!(mongods.len(), 3);
-        let directory = data_directory(mongods[0]);
-        assert!(directory.is_dir());
-        let pids = mongods.into_iter().chain([keeper]).collect();
-        Self { child, left: Leavings { pids, directory } }
+        let left = Leavings::of_program(child.id());
+        Self { child, left }
     }
 
     fn signal(&self, signal: Signal) {
@@ -202,7 +197,7 @@ impl ByHand {
 }
 
 /// What must not be left.
-struct Leavings {
+pub struct Leavings {
     pids: Vec<u32>,
     directory: PathBuf,
 }
@@ -214,7 +209,17 @@ impl Leavings {
         Self { pids: lab.pids().into_iter().chain([lab.keeper_pid()]).collect(), directory }
     }
 
-    fn assert_gone(&self, limit: Duration) {
+    /// Of a program that has a lab of three.
+    pub fn of_program(id: u32) -> Self {
+        let keeper = children_of(id).into_iter().find(|pid| is(*pid, "keeper")).unwrap();
+        let mongods = children_of(keeper);
+        assert_eq!(mongods.len(), 3);
+        let directory = data_directory(mongods[0]);
+        assert!(directory.is_dir());
+        Self { pids: mongods.into_iter().chain([keeper]).collect(), directory }
+    }
+
+    pub fn assert_gone(&self, limit: Duration) {
         let deadline = Instant::now() + limit;
         loop {
             let alive: Vec<_> = self

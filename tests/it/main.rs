@@ -1,6 +1,8 @@
 //! The one integration test binary: every file beside this one is a part of it, so that they share a lab.
 
 mod attribution;
+mod bad_days;
+mod bad_input;
 mod kinds;
 mod lab;
 mod options;
@@ -8,6 +10,7 @@ mod pacing;
 mod prepare;
 mod profiles;
 mod running;
+mod support;
 mod tables;
 
 use std::sync::OnceLock;

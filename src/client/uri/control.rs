@@ -24,11 +24,22 @@ const KEPT: [&str; 13] = [
     "tlsInsecure",
 ];
 
+/// How long somebody waits for a server.
+const PATIENCE: [&str; 2] = ["connectTimeoutMS", "serverSelectionTimeoutMS"];
+
 impl Uri {
     /// The same deployment for a control connection: same user and encryption, named
     /// `overdrive-control`, all else as the driver has it by default.
     pub fn control(&self) -> Self {
         self.with_options(self.control_options(|_| true))
+    }
+
+    /// The same for the first look, which takes no longer to find that nobody answers than the user wants to wait.
+    pub fn finding(&self) -> Self {
+        let patience = self.options.iter().filter(|option| PATIENCE.contains(&option.spec.name));
+        let mut options = self.control_options(|_| true);
+        options.extend(patience.cloned());
+        self.with_options(options)
     }
 
     /// One member of the deployment for a control connection. `address` is `host:port` as the driver and

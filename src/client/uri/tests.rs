@@ -122,6 +122,11 @@ fn control_connections_keep_who_and_how_and_drop_the_experiment() {
         "mongodb+srv://u:p@c.example.com/db?authSource=admin&tlsCAFile=ca.pem&replicaSet=rs&appName=overdrive-control"
     );
     assert_eq!(
+        measured.finding().expose(),
+        "mongodb+srv://u:p@c.example.com/db?authSource=admin&tlsCAFile=ca.pem&replicaSet=rs&appName=overdrive-control\
+         &connectTimeoutMS=1"
+    );
+    assert_eq!(
         measured.with_direct("::1:27018").expose(),
         "mongodb://u:p@[::1]:27018/db?authSource=admin&tlsCAFile=ca.pem&appName=overdrive-control&directConnection=true\
          &tls=true"

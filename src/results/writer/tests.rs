@@ -208,9 +208,9 @@ fn a_trial_is_written_to_all_files() {
     assert_eq!(
         servers,
         [
-            ["1.0", "a:1", "primary", "", "7", ""],
+            ["1.0", "a:1", "primary", "0", "7", ""],
             ["3.0", "a:1", "primary", "9", "7", ""],
-            ["3.0", "b:1", "primary", "", "7", ""]
+            ["3.0", "b:1", "primary", "0", "7", ""]
         ]
     );
 

@@ -1,0 +1,263 @@
+//! What people get wrong: told with the thing, the place and the next step, before anything is started or written.
+
+use std::fs;
+use std::path::Path;
+
+use crate::shared_lab;
+use crate::support::{Finished, Place, finish, overdrive};
+
+const PROFILE: &str = r#"
+[data]
+documents = 10
+[load]
+rate = "10/s"
+warmup = "0s"
+duration = "1s"
+[op.find.find_one]
+filter = { _id = { "^Key" = "uniform" } }
+"#;
+
+/// A password, as it is and as a connection string has it.
+const SECRET: [&str; 2] = ["p@ss/w:rd", "p%40ss%2Fw%3Ard"];
+
+/// Runs a profile with arguments that are wrong: exit code 2, every part in the message, nothing left behind.
+#[track_caller]
+fn refused(profile: impl AsRef<[u8]>, args: &[&str], parts: &[&str]) -> Finished {
+    let place = Place::new(profile);
+    let finished = finish(&mut place.run(args));
+    finished.assert_code(2);
+    for part in parts {
+        assert!(finished.stderr.contains(part), "no '{part}' in: {}", finished.stderr);
+    }
+    assert!(finished.stdout.is_empty(), "{}", finished.stdout);
+    assert!(!finished.stderr.contains("Starting a lab"), "a lab for nothing: {}", finished.stderr);
+    assert!(!place.path().join("results").exists(), "results of nothing");
+    finished
+}
+
+#[test]
+fn times_and_rates_that_cannot_be() {
+    for (value, part) in [
+        ("0", "longer than 0"),
+        ("0s", "longer than 0"),
+        ("-1s", "is negative"),
+        ("10", "write 10s"),
+        ("584y", "write one like 250ms, 10s or 1m30s"),
+        ("9999999h", "longer than a year"),
+        ("", "length of time"),
+    ] {
+        refused(PROFILE, &[&format!("--duration={value}")], &["duration", part]);
+        let text = PROFILE.replace("duration = \"1s\"", &format!("duration = \"{value}\""));
+        refused(text, &[], &["profile.toml:7", "duration", part]);
+    }
+    for (value, part) in [("0", "above 0"), ("-5/s", "above 0"), ("5/fortnight", "500/s"), ("1e9", "at most")]
+    {
+        refused(PROFILE, &[&format!("--rate={value}")], &["--rate", part]);
+        let text = PROFILE.replace("\"10/s\"", &format!("\"{value}\""));
+        refused(text, &[], &["profile.toml:5", "rate", part]);
+    }
+    refused(PROFILE, &["--workers", "0"], &["workers must be from 1"]);
+    refused(PROFILE, &["--rate", "5", "--workers", "5"], &["--workers", "--rate"]);
+}
+
+#[test]
+fn profiles_that_say_nothing_that_can_be_done() {
+    let op = "[op.find.find_one]";
+    let with = |more: &str| format!("{PROFILE}{more}\n");
+    let idle = with("weight = 0");
+    refused(idle, &[], &["profile.toml:8", "weight 0", "above 0"]);
+    refused(PROFILE, &["--set", "op.find.weight=0"], &["weight 0"]);
+    refused(PROFILE.replace(op, "[op.all.find_one]"), &[], &["profile.toml:8", "`all`"]);
+    refused(PROFILE.replace(op, "[op.find.fnd_one]"), &[], &["`fnd_one`", "did you mean `find_one`?"]);
+    refused(PROFILE.replace("^Key", "^Kye"), &[], &["`^Kye`", "did you mean `^Key`?"]);
+    refused(PROFILE.replace("documents", "documnts"), &[], &["`documnts`", "did you mean `documents`?"]);
+    refused(with("[load2]"), &[], &["`load2`", "did you mean `load`?"]);
+    refused(with("[client]\nmaxPolSize = 3"), &[], &["`maxPolSize`", "did you mean `maxPoolSize`?"]);
+    let number = PROFILE.replace("{ _id = { \"^Key\" = \"uniform\" } }", "3");
+    refused(number, &[], &["profile.toml:9", "filter", "must be a document", "{ field = value }"]);
+    // All of them at once, not the first.
+    let several = PROFILE.replace("documents", "documnts").replace(op, "[op.find.fnd_one]");
+    refused(several, &[], &["documnts", "fnd_one"]);
+}
+
+#[test]
+fn profiles_that_are_no_text() {
+    refused("", &[], &["profile.toml is empty"]);
+    refused(b"# caf\xe9\n", &[], &["profile.toml is not UTF-8", "line 1"]);
+    refused("[load\n", &[], &["profile.toml:1", "TOML"]);
+    let place = Place::new("");
+    for (wanted, part) in [(".", "directory"), ("none.toml", "no profile"), ("qickstart", "`quickstart`")] {
+        for subcommand in ["run", "check"] {
+            let finished = finish(overdrive([subcommand, wanted]).current_dir(place.path()));
+            finished.assert_code(2);
+            assert!(finished.stderr.contains(part), "{}", finished.stderr);
+        }
+    }
+}
+
+#[test]
+fn options_and_flags_that_do_not_exist() {
+    refused(PROFILE, &["--set", "nonsense"], &["--set", "KEY=VALUE"]);
+    refused(PROFILE, &["--set", "=5"], &["--set", "KEY=VALUE"]);
+    refused(PROFILE, &["--set", "maxAdaptiveRetry=5"], &["--set", "did you mean `maxAdaptiveRetries`?"]);
+    refused(PROFILE, &["--set", "op.fnd.weight=5"], &["--set", "did you mean `op.find.weight`?"]);
+    refused(PROFILE, &["--set", "rat=5"], &["--set", "did you mean `rate`?"]);
+    refused(PROFILE, &["--set", "load.warmup=soon"], &["--set", "soon"]);
+    refused(PROFILE, &["--durration", "5s"], &["--durration", "--duration"]);
+    refused(PROFILE, &["--allow-faults", "fail_comand"], &["fail_comand", "'fail_command'"]);
+    refused(PROFILE, &["more.toml"], &["more.toml"]);
+}
+
+/// A release build of the driver does not back off from there on.
+#[test]
+fn more_retries_than_the_driver_can_count() {
+    if overdrive::client::version::DRIVER_VERSION.starts_with("3.9.") {
+        refused(
+            PROFILE,
+            &["--set", "maxAdaptiveRetries=32"],
+            &["maxAdaptiveRetries=32", "--set", "31 or less"],
+        );
+    }
+}
+
+#[test]
+fn connection_strings_are_told_without_their_secrets() {
+    let uri = |uri: &str, parts: &[&str]| {
+        let finished = refused(PROFILE, &["--uri", uri], parts);
+        assert!(!finished.stderr.contains("s3cret"), "{}", finished.stderr);
+        finished
+    };
+    uri("mongodb://u:s3cret?x@h", &["%3F"]);
+    uri("mongodb://u:s3cret%a€@h", &["password", "%25"]);
+    uri("mongodb://u:s3cret:more@h", &["password", "%3A"]);
+    uri("mongodb://u:s3cret@h/?w=1&w=2", &["`w`", "more than once"]);
+    uri("mongodb://h/?tls=false&tlsCAFile=/nowhere", &["`tls=false`", "`tlsCAFile`"]);
+    uri("mongodb://u:s3cret@h/?maxPolSize=3", &["maxPolSize", "did you mean `maxPoolSize`?"]);
+    uri("postgres://u:s3cret@h", &["mongodb://"]);
+    uri("", &["mongodb://"]);
+}
+
+/// Where people put a connection string first.
+#[test]
+fn a_connection_string_in_the_wrong_place_keeps_its_secrets() {
+    let uri = "mongodb://u:s3cret=x@h/?w=1";
+    let places: [&[&str]; 7] = [
+        &["run", uri],
+        &["check", uri],
+        &["run", "mixed", uri],
+        &["run", "--set", uri],
+        &["run", "--duration", uri],
+        &["lab", uri],
+        &[uri],
+    ];
+    for args in places {
+        let finished = finish(&mut overdrive(args));
+        finished.assert_code(2);
+        assert!(!finished.stderr.contains("s3cret"), "{args:?}: {}", finished.stderr);
+    }
+    for args in &places[..2] {
+        let finished = finish(&mut overdrive(*args));
+        assert!(finished.stderr.contains("--uri"), "{}", finished.stderr);
+    }
+    refused(format!("uri = \"{uri}\"\n{PROFILE}"), &[], &["profile.toml:1", "--uri-file", "$OVERDRIVE_URI"]);
+}
+
+#[test]
+fn uri_files_and_the_environment() {
+    refused(PROFILE, &["--uri-file", "/no/such/file"], &["--uri-file", "/no/such/file"]);
+    refused(PROFILE, &["--uri-file", "/"], &["--uri-file", "directory"]);
+    refused(PROFILE, &["--uri-file", "x", "--uri", "mongodb://h"], &["--uri-file", "--uri"]);
+    let place = Place::new(PROFILE);
+    fs::write(place.path().join("uri"), "mongodb://h/?maxPolSize=1\n").unwrap();
+    // What is on the command line goes before the environment.
+    let mut command = place.run(&["--uri-file", "uri", "--dry-run"]);
+    let finished = finish(command.env("OVERDRIVE_URI", "mongodb://h/?maxStalenes=1"));
+    assert!(finished.assert_code(2).stderr.contains("maxPolSize"), "{}", finished.stderr);
+    let mut command = place.run(&["--uri", "mongodb://h/?maxPolSize=1", "--dry-run"]);
+    let finished = finish(command.env("OVERDRIVE_URI", "mongodb://h/?maxStalenes=1"));
+    assert!(finished.assert_code(2).stderr.contains("maxPolSize"), "{}", finished.stderr);
+    let finished = finish(place.run(&["--dry-run"]).env("OVERDRIVE_URI", "mongodb://h/?maxStalenes=1"));
+    assert!(finished.assert_code(2).stderr.contains("maxStalenes"), "{}", finished.stderr);
+    let finished = finish(place.run(&["--dry-run"]).env("OVERDRIVE_URI", ""));
+    finished.assert_code(0);
+}
+
+#[test]
+fn a_refused_password_appears_nowhere() {
+    let lab = shared_lab();
+    let place = Place::new(PROFILE);
+    let uri = lab.uri.replace("mongodb://", &format!("mongodb://me:{}@", SECRET[1]));
+    let finished = finish(&mut place.run(&["--uri", &uri]));
+    finished.assert_code(1);
+    assert!(finished.stderr.contains("Authentication failed"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("mongodb://me:***@127.0.0.1"), "{}", finished.stderr);
+    assert_no_secret(&finished, place.path());
+    assert_eq!(place.runs(), Vec::<std::path::PathBuf>::new());
+
+    // From a file, the process list has none either; here nobody answers.
+    let uri = format!("mongodb://me:{}@127.0.0.1:1/?serverSelectionTimeoutMS=500", SECRET[1]);
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    fs::write(elsewhere.path(), uri).unwrap();
+    let finished = finish(&mut place.run(&["--uri-file", elsewhere.path().to_str().unwrap()]));
+    finished.assert_code(1);
+    assert_no_secret(&finished, place.path());
+}
+
+fn assert_no_secret(finished: &Finished, files: &Path) {
+    for secret in SECRET {
+        assert!(!finished.stdout.contains(secret) && !finished.stderr.contains(secret), "{finished:?}");
+        assert_absent(secret, files);
+    }
+}
+
+fn assert_absent(secret: &str, directory: &Path) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            assert_absent(secret, &path);
+        } else {
+            let text = fs::read(&path).unwrap();
+            let found = text.windows(secret.len()).any(|part| part == secret.as_bytes());
+            assert!(!found, "{} holds the password", path.display());
+        }
+    }
+}
+
+#[test]
+fn help_is_there_and_true() {
+    let help = |args: &[&str]| {
+        let finished = finish(&mut overdrive(args));
+        assert!(finished.assert_code(0).stderr.is_empty(), "{}", finished.stderr);
+        finished.stdout
+    };
+    let top = help(&["--help"]);
+    assert!(top.contains("Exit codes:") && !top.contains("keeper"), "{top}");
+    for subcommand in ["run", "check", "profiles", "lab"] {
+        let text = help(&[subcommand, "--help"]);
+        assert!(top.contains(subcommand) && text.contains("Usage:"), "{text}");
+        // What help speaks of exists: options by their own help, variables in the program.
+        for word in text.split(|c: char| c.is_whitespace() || "`,;:()[]".contains(c)) {
+            if let Some(option) = word.strip_prefix("--").filter(|word| !word.is_empty()) {
+                assert!(
+                    text.contains(&format!("--{option} ")) || text.contains(&format!("--{option}\n")),
+                    "{word}"
+                );
+            }
+        }
+    }
+    // Every example runs as it is printed, as far as can be had without servers.
+    let place = Place::new(PROFILE);
+    fs::copy(place.path().join("profile.toml"), place.path().join("my.toml")).unwrap();
+    let examples: Vec<&str> = top.lines().filter_map(|line| line.trim().strip_prefix("overdrive ")).collect();
+    assert!(examples.len() >= 5, "{top}");
+    for example in examples {
+        // Words about it come after two spaces.
+        let words = example.split("  ").next().unwrap().split(' ');
+        let mut args: Vec<&str> = words.collect();
+        if args[0] == "run" {
+            args.push("--dry-run");
+        }
+        finish(overdrive(args).current_dir(place.path())).assert_code(0);
+    }
+    assert!(!place.path().join("results").exists());
+}
