@@ -9,7 +9,9 @@ use overdrive::progress::tell;
 #[tokio::main]
 async fn main() -> ExitCode {
     overdrive::panics::install();
-    match overdrive::run(cli::parse()).await {
+    let outcome = overdrive::run(cli::parse()).await;
+    overdrive::panics::ending();
+    match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {

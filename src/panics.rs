@@ -1,13 +1,24 @@
 //! What happens when something panics.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::client::attempt;
+
+/// Whether the outcome is known and only the runtime's end is to come.
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Keeps panics inside an operation quiet: they are caught there, and counted as what became of the operation.
 pub fn install() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        if !attempt::inside_operation() {
+        if !attempt::inside_operation() && !ENDING.load(Ordering::Relaxed) {
             default(info);
         }
     }));
+}
+
+/// From now on panics are quiet. The driver's own tasks do not expect each other's end, and when the runtime drops them
+/// one after the other, some panic; nobody is to take that for the outcome.
+pub fn ending() {
+    ENDING.store(true, Ordering::Relaxed);
 }
