@@ -236,7 +236,7 @@ async fn run(
     let plan = resolve(&profile, &overrides, &options::check)?;
     let out = tempfile::tempdir()?;
     let setup = Setup {
-        target: resolve_options(&Uri::parse(lab.uri())?, &plan.client, DRIVER_VERSION)?,
+        target: resolve_options(&Uri::parse(lab.uri())?, &plan.client, None, DRIVER_VERSION)?,
         plan: Arc::new(plan),
         profile_text: text,
         out: out.path().to_owned(),

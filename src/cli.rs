@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::plan::Attempts;
 use crate::profile::{FAULT_KINDS, masked};
-use crate::progress::tell;
+use crate::stderr::{flush, tell};
 use crate::units::{Rate, Span};
 
 /// Loads a MongoDB deployment until it pushes back, and shows what the driver does about it
@@ -72,7 +72,7 @@ pub struct RunArgs {
     /// Where runs are kept, each in a directory of its own
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
-    /// A word for the run's directory and tables
+    /// A word for the run's directory
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
     /// Print what would be done, and do nothing
@@ -117,6 +117,7 @@ pub fn parse() -> Cli {
         // A connection string in the wrong place would be repeated, with its password.
         if text.contains("://") && error.use_stderr() {
             tell(&masked(text, &[]));
+            flush();
             std::process::exit(error.exit_code());
         }
         error.exit()

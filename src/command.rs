@@ -12,7 +12,7 @@ use crate::cli::LoadArgs;
 use crate::client::options;
 use crate::plan::Plan;
 use crate::profile::{Overrides, Profile, resolve};
-use crate::progress::tell;
+use crate::stderr::tell;
 
 /// How a command ended, when it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -98,7 +98,7 @@ async fn drive(
         target: Target::new(client, &plan.data),
         ledger: Arc::clone(ledger),
         go,
-        taken: AtomicU64::new(0),
+        next: AtomicU64::new(0),
         idle: AtomicUsize::new(0),
         stopping: AtomicBool::new(false),
     });

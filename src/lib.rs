@@ -32,6 +32,7 @@ pub mod interrupts;
 pub mod lab;
 pub mod operation;
 pub mod overload;
+pub mod owner;
 pub mod panics;
 pub mod plan;
 pub mod profile;
@@ -40,6 +41,7 @@ pub mod report;
 pub mod results;
 pub mod snapshot;
 pub mod stats;
+pub mod stderr;
 pub mod trial;
 pub mod units;
 

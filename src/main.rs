@@ -4,19 +4,21 @@ use std::process::ExitCode;
 
 use overdrive::cli;
 use overdrive::command::{Outcome, UsageError};
-use overdrive::progress::tell;
+use overdrive::stderr::{flush, tell};
 
 #[tokio::main]
 async fn main() -> ExitCode {
     overdrive::panics::install();
     let outcome = overdrive::run(cli::parse()).await;
     overdrive::panics::ending();
-    match outcome {
+    let code = match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             tell(&format!("overdrive: {error:#}"));
             ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
         }
-    }
+    };
+    flush();
+    code
 }

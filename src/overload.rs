@@ -4,7 +4,6 @@
 //! cluster in overdrive's own namespace, so that the next start can when this process was killed.
 
 pub mod fail_command;
-mod journal;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +16,7 @@ use mongodb::{Client, Collection};
 
 use crate::client::errors;
 use crate::cluster::{Cluster, Member};
+use crate::owner;
 use crate::plan::{Fault, Members, Overload};
 
 /// Where applied faults are written down, in the data's database.
@@ -86,7 +86,7 @@ impl Bench {
                 .await
                 .map_err(|e| anyhow!("reading the journal of faults failed: {}", errors::message(&e)))?;
             if let Some(entry) = entry {
-                if let Some(process) = journal::running_owner(&entry) {
+                if let Some(process) = owner::running(&entry) {
                     bail!(
                         "another run on this machine (process {process}) has a fault on at {}: let it end first",
                         member.address
@@ -129,21 +129,21 @@ impl Bench {
     pub async fn apply(&self, overload: &Overload) -> anyhow::Result<Vec<usize>> {
         let targets = self.targets(&overload.members).await?;
         for &number in &targets {
-            let member = &self.cluster.members[number];
             // Roles can change hands between two overloads that the plan kept apart by them.
             anyhow::ensure!(
                 !self.applied().contains_key(&number),
                 "{} has a fault on already, and can have one alone",
-                member.address
+                self.cluster.members[number].address
             );
-            self.applied().insert(number, Applied { overload: overload.name.clone(), before: None });
-            let entry = doc! { "$set": journal::entry(overload.fault.kind()) };
-            self.journal
-                .update_one(doc! { "_id": &member.address }, entry)
-                .upsert(true)
-                .await
-                .map_err(|e| anyhow!("writing the fault down failed: {}", errors::message(&e)))?;
         }
+        for &number in &targets {
+            self.applied().insert(number, Applied { overload: overload.name.clone(), before: None });
+        }
+        // All at once: what is between the planned and the real time of the change is not overloaded yet.
+        join_all(targets.iter().map(|&number| self.write_down(number, overload)))
+            .await
+            .into_iter()
+            .collect::<anyhow::Result<()>>()?;
         let Fault::FailCommand(fault) = &overload.fault;
         let counts = join_all(targets.iter().map(|&number| {
             let member = &self.cluster.members[number];
@@ -155,6 +155,19 @@ impl Bench {
             self.applied().insert(number, Applied { overload: overload.name.clone(), before });
         }
         Ok(targets)
+    }
+
+    async fn write_down(&self, number: usize, overload: &Overload) -> anyhow::Result<()> {
+        let member = &self.cluster.members[number];
+        let mut entry = owner::this();
+        entry.insert("kind", overload.fault.kind());
+        let written =
+            self.journal.update_one(doc! { "_id": &member.address }, doc! { "$set": entry }).upsert(true);
+        tokio::time::timeout(PATIENCE, async { written.await })
+            .await
+            .context("writing the fault down took too long")?
+            .map(drop)
+            .map_err(|e| anyhow!("writing the fault down failed: {}", errors::message(&e)))
     }
 
     /// Undoes an overload where it is on.

@@ -1,6 +1,5 @@
 //! One plain line an interval, for people without a terminal that can do more. The numbers are those of `intervals.csv`.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use crate::results::facts::signed_seconds;
 use crate::results::figures::Figures;
 use crate::snapshot::{Event, Preparing, Snapshot};
 use crate::stats::{OpStats, ratio};
+use crate::stderr::tell;
 
 /// Whoever tells people what happens meanwhile.
 pub trait Progress {
@@ -91,11 +91,6 @@ impl Progress for Silent {
     fn snapshot(&mut self, _: &Plan, _: &Snapshot) {}
 
     fn event(&mut self, _: &Event) {}
-}
-
-/// A line on standard error. A reader that is gone must not end what goes on.
-pub fn tell(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// What happened in an interval, by event time, all operations together. `segments` are the plan's.

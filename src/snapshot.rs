@@ -1,7 +1,7 @@
 //! What everyone who shows or stores something gets from the engine: data only, no way back.
 //!
-//! A snapshot is the delta of one interval. Intervals never cross a segment's boundary, follow each other without gaps,
-//! and add up to the trial.
+//! A snapshot is the delta of one interval. Intervals end exactly at whole seconds and at segments' borders, follow each
+//! other without gaps, and add up to the trial; only the last one ends when the trial does.
 
 mod merge;
 

@@ -204,18 +204,20 @@ impl Running {
         let timeline = timeline::follow(plan, bench, go, events_sender, end.clone());
         // However this ends, nothing is put on any more: what is on is about to be undone.
         let mut timeline = AbortOnDropHandle::new(tokio::spawn(timeline));
-        let mut watch = Watch::start(Arc::clone(&ground.cluster));
+        let mut watch = Watch::default();
         let (mut stopped_ns, mut trouble, mut timeline_over) = (None, None, false);
         let totals = loop {
             tokio::select! {
                 report = self.reports.recv() => match report {
                     Some(Report::Snapshot(snapshot)) => {
-                        for event in watch.events(&snapshot) {
+                        progress.snapshot(&setup.plan, &snapshot);
+                        // Asked now, so that what they say is of this interval's end; none is waited for a second.
+                        let facts = ground.cluster.facts().await;
+                        for event in watch.events(&snapshot, &facts) {
                             progress.event(&event);
                             writer.event(event)?;
                         }
-                        progress.snapshot(&setup.plan, &snapshot);
-                        writer.snapshot(*snapshot, watch.facts())?;
+                        writer.snapshot(*snapshot, facts)?;
                     }
                     Some(Report::Done(totals)) => break totals,
                     Some(_) => {}

@@ -42,9 +42,16 @@ struct Choice {
 }
 
 /// Puts settings into a connection string, for a driver of this version (`unknown` counts as a new one).
+///
+/// `scope` is the application's name by which the servers have to tell this run from all others, whatever name anybody
+/// gave: a fault that goes by the name must not hit the application whose connection string this was.
+///
+/// # Errors
+/// With all that is wrong with the settings, alone or together.
 pub fn resolve_options(
     uri: &Uri,
     settings: &[OptionSetting],
+    scope: Option<&str>,
     driver_version: &str,
 ) -> Result<Resolved, UriError> {
     let driver = Version::parse(driver_version);
@@ -56,9 +63,16 @@ pub fn resolve_options(
     for setting in settings {
         apply(setting, &mut choices);
     }
-    own_app_name(&mut choices);
+    let mut notices = Vec::new();
+    if let Some(name) = scope
+        && choices.iter().any(|choice| choice.spec.name == "appName")
+    {
+        choices.retain(|choice| choice.spec.name != "appName");
+        notices.push(format!("`appName` is {name} in this run, so that its faults hit nobody else"));
+    }
+    own_app_name(scope.unwrap_or(APP_NAME), &mut choices);
     choices.retain(|choice| !choice.values.is_empty());
-    let notices = leave_out_unknown(&mut choices, driver, driver_version);
+    notices.extend(leave_out_unknown(&mut choices, driver, driver_version));
 
     let given: Vec<_> = choices.iter().flat_map(Choice::given).collect();
     let mut mistakes = conflicts::find(uri.shape(), &given);
@@ -115,9 +129,9 @@ fn apply(setting: &OptionSetting, choices: &mut Vec<Choice>) {
 }
 
 /// Only if nobody said anything about the name, not even that there should be none.
-fn own_app_name(choices: &mut Vec<Choice>) {
+fn own_app_name(name: &str, choices: &mut Vec<Choice>) {
     let own =
-        OptionSetting { name: "appName".into(), value: Some(APP_NAME.into()), from: OptionSource::Overdrive };
+        OptionSetting { name: "appName".into(), value: Some(name.into()), from: OptionSource::Overdrive };
     apply(&own, choices);
 }
 

@@ -6,7 +6,7 @@ use super::{Outcome, print};
 use crate::cli::LabArgs;
 use crate::interrupts::Interrupts;
 use crate::lab::{Lab, LabOptions};
-use crate::progress::tell;
+use crate::stderr::tell;
 
 /// Starts a lab, prints its URI, and keeps it until a signal says otherwise.
 ///

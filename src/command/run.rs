@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::{Outcome, UsageError, open_profile, print, resolve_plan};
 use crate::cli::{RunArgs, Ui};
-use crate::client::merge::{Resolved, resolve_options};
+use crate::client::merge::{APP_NAME, Resolved, resolve_options};
 use crate::client::uri::Uri;
 use crate::client::version::DRIVER_VERSION;
 use crate::interrupts::Interrupts;
@@ -18,9 +18,10 @@ use crate::lab::{Lab, LabOptions};
 use crate::plan::{Model, Plan};
 use crate::profile::describe;
 use crate::profile::estimate::doubts;
-use crate::progress::{Lines, Progress, Silent, tell};
+use crate::progress::{Lines, Progress, Silent};
 use crate::report;
 use crate::results::{HostFacts, RunFacts};
+use crate::stderr::{flush, tell};
 use crate::trial::{self, Finished, Setup};
 
 /// Where the connection string comes from when the command line has none.
@@ -96,7 +97,9 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
 }
 
 fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {
-    resolve_options(uri, &plan.client, DRIVER_VERSION).map_err(UsageError::new)
+    let faults_go_by_name = plan.overloads.iter().any(|overload| overload.fault.goes_by_name());
+    let scope = faults_go_by_name.then(|| format!("{APP_NAME}-{:08x}", rand::random::<u32>()));
+    resolve_options(uri, &plan.client, scope.as_deref(), DRIVER_VERSION).map_err(UsageError::new)
 }
 
 fn given_uri(args: &RunArgs) -> anyhow::Result<Option<Uri>> {
@@ -159,6 +162,7 @@ fn confirm(uri: &Uri, plan: &Plan, yes: bool) -> anyhow::Result<()> {
     if !std::io::stdin().is_terminal() {
         return Err(UsageError::new("this deployment is not on this machine: say --yes to load it").into());
     }
+    flush();
     eprint!("Go on? [y/N] ");
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).context("no answer could be read")?;

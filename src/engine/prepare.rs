@@ -1,13 +1,13 @@
 //! Before the load: a primary, and the documents the load works on.
 //!
-//! overdrive only writes in its own namespace. It knows it by a marker document in the collection `overdrive.markers` of
-//! the same database, written before the first document; a collection that holds documents without a marker is
-//! somebody else's, and is left alone.
+//! overdrive only writes in its own namespace. It knows its collection by the UUID that a marker document in
+//! `overdrive.markers` of the same database names, written before the first document; another collection that holds
+//! documents is somebody else's, and is left alone.
 
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use bson::{Document, doc};
+use bson::{Bson, Document, doc};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use mongodb::error::Error;
 use mongodb::{Client, Collection, Database};
@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use crate::client::errors;
 use crate::document::{Compiled, Draw};
 use crate::operation::execute::BESIDE;
+use crate::owner;
 use crate::plan::Plan;
 use crate::snapshot::{Preparing, Report};
 
@@ -35,42 +36,103 @@ const TRIES: u32 = 20;
 /// Sees to it that the data is there as the plan wants it.
 ///
 /// # Errors
-/// When the namespace is somebody else's, or documents cannot be stored.
+/// When the namespace is somebody else's, another run works on it, or documents cannot be stored.
 pub async fn prepare(client: &Client, plan: &Plan, reports: &mpsc::Sender<Report>) -> anyhow::Result<()> {
     let database = client.database(&plan.data.database);
     let data: Collection<Document> = database.collection(&plan.data.collection);
-    let markers: Collection<Document> = database.collection(MARKERS);
-    let key = doc! { "_id": &plan.data.collection };
-    let marker = markers.find_one(key.clone()).await.map_err(|e| failed(&e, "reading the marker"))?;
-    let fingerprint = fingerprint(plan);
-    match marker {
-        None => {
-            let held = data.find_one(doc! {}).await.map_err(|e| failed(&e, "looking at the collection"))?;
-            if held.is_some() {
-                bail!(
-                    "{}.{} holds documents that overdrive did not put there: it is left alone. Name another one with \
-                     --set data.collection=NAME or --set data.database=NAME",
-                    plan.data.database,
-                    plan.data.collection
-                );
-            }
-        }
-        Some(marker) => {
-            let same = marker.get_str("fingerprint").is_ok_and(|stored| stored == fingerprint);
-            if same && marker.get_bool("pristine").unwrap_or(false) {
-                if plan.operations.iter().any(|o| o.weight > 0 && o.action.writes()) {
-                    mark(&markers, &key, &fingerprint, false).await?;
-                }
-                return Ok(());
-            }
-        }
+    let marker = Marker { markers: database.collection(MARKERS), collection: plan.data.collection.clone() };
+    let stored = marker.read().await?;
+    let found = identity(&database, &plan.data.collection).await?;
+    let ours = found.is_some() && stored.get("uuid") == found.as_ref();
+    if !ours {
+        refuse_strangers(&data, plan).await?;
     }
-    mark(&markers, &key, &fingerprint, false).await?;
-    drop_ours(&database, &plan.data.collection).await?;
-    create(&database, plan).await?;
-    load(&data, plan, reports).await?;
     let writes = plan.operations.iter().any(|o| o.weight > 0 && o.action.writes());
-    mark(&markers, &key, &fingerprint, !writes).await
+    let fingerprint = fingerprint(plan);
+    let same = stored.get_str("fingerprint").is_ok_and(|stored| stored == fingerprint);
+    if ours && same && flag(&stored, "pristine") && count(&data).await? == plan.data.documents {
+        return marker.write(doc! { "pristine": !writes }).await;
+    }
+    if let Some(process) = owner::running(&stored) {
+        bail!(
+            "another run on this machine (process {process}) works on {}.{}, and this one wants other documents there: \
+             name another collection with --set data.collection=NAME, or let it end first",
+            plan.data.database,
+            plan.data.collection
+        );
+    }
+    marker.write(doc! { "pristine": false }).await?;
+    drop_beside(&database, &plan.data.collection).await?;
+    // Somebody else's collection that was found empty is emptied again, never dropped: it may have options and indexes.
+    let made = found.is_none() || (ours && flag(&stored, "made"));
+    if made {
+        persist("dropping old data", || async { data.drop().await }).await?;
+        create(&database, plan).await?;
+    } else {
+        persist("deleting old data", || async { data.delete_many(doc! {}).await.map(drop) }).await?;
+    }
+    index(&database, plan).await?;
+    let uuid = identity(&database, &plan.data.collection).await?;
+    marker.write(doc! { "uuid": uuid, "made": made, "fingerprint": &fingerprint }).await?;
+    load(&data, plan, reports).await?;
+    marker.write(doc! { "pristine": !writes }).await
+}
+
+/// What is known of the collection from earlier runs.
+struct Marker {
+    markers: Collection<Document>,
+    collection: String,
+}
+
+impl Marker {
+    /// Empty when there was no run.
+    async fn read(&self) -> anyhow::Result<Document> {
+        let marker = self.markers.find_one(doc! { "_id": &self.collection }).await;
+        Ok(marker.map_err(|e| failed(&e, "reading the marker"))?.unwrap_or_default())
+    }
+
+    /// Changes some of it; this run is the one that works on the collection now.
+    async fn write(&self, mut fields: Document) -> anyhow::Result<()> {
+        fields.extend(owner::this());
+        persist("writing the marker", || async {
+            let change = doc! { "$set": fields.clone() };
+            self.markers.update_one(doc! { "_id": &self.collection }, change).upsert(true).await.map(drop)
+        })
+        .await
+    }
+}
+
+/// The collection's UUID, which no other collection of that name has; `None` when there is none.
+async fn identity(database: &Database, collection: &str) -> anyhow::Result<Option<Bson>> {
+    let command = doc! { "listCollections": 1, "filter": { "name": collection } };
+    let reply = database.run_command(command).await.map_err(|e| failed(&e, "looking at the collection"))?;
+    let first = reply
+        .get_document("cursor")
+        .and_then(|cursor| cursor.get_array("firstBatch"))
+        .ok()
+        .and_then(|batch| batch.first()?.as_document());
+    Ok(first.and_then(|found| found.get_document("info").ok()?.get("uuid").cloned()))
+}
+
+async fn refuse_strangers(data: &Collection<Document>, plan: &Plan) -> anyhow::Result<()> {
+    let held = data.find_one(doc! {}).await.map_err(|e| failed(&e, "looking at the collection"))?;
+    if held.is_none() {
+        return Ok(());
+    }
+    bail!(
+        "{}.{} holds documents that overdrive did not put there: it is left alone. Name another one with \
+         --set data.collection=NAME or --set data.database=NAME",
+        plan.data.database,
+        plan.data.collection
+    );
+}
+
+async fn count(data: &Collection<Document>) -> anyhow::Result<u64> {
+    data.estimated_document_count().await.map_err(|e| failed(&e, "counting documents"))
+}
+
+fn flag(marker: &Document, name: &str) -> bool {
+    marker.get_bool(name).unwrap_or(false)
 }
 
 /// What makes stored documents what they are.
@@ -79,24 +141,11 @@ fn fingerprint(plan: &Plan) -> String {
     Sha256::digest(what.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-async fn mark(
-    markers: &Collection<Document>,
-    key: &Document,
-    fingerprint: &str,
-    pristine: bool,
-) -> anyhow::Result<()> {
-    let change = doc! { "$set": { "by": "overdrive", "fingerprint": fingerprint, "pristine": pristine } };
-    persist("writing the marker", || async {
-        markers.update_one(key.clone(), change.clone()).upsert(true).await.map(drop)
-    })
-    .await
-}
-
-/// The data's collection, and those that operations made beside it.
-async fn drop_ours(database: &Database, collection: &str) -> anyhow::Result<()> {
+/// What operations made beside the data's collection.
+async fn drop_beside(database: &Database, collection: &str) -> anyhow::Result<()> {
     let beside = format!("{collection}{BESIDE}");
     let names = database.list_collection_names().await.map_err(|e| failed(&e, "listing collections"))?;
-    for name in names.iter().filter(|name| *name == collection || name.starts_with(&beside)) {
+    for name in names.iter().filter(|name| name.starts_with(&beside)) {
         let old: Collection<Document> = database.collection(name);
         persist("dropping old data", || async { old.drop().await }).await?;
     }
@@ -111,7 +160,10 @@ async fn create(database: &Database, plan: &Plan) -> anyhow::Result<()> {
             other => other,
         }
     })
-    .await?;
+    .await
+}
+
+async fn index(database: &Database, plan: &Plan) -> anyhow::Result<()> {
     let mut indexes = Vec::new();
     for template in &plan.data.indexes {
         let keys = Compiled::new(template, 0).document(&mut Draw::loading(plan.seed, 0, 0));

@@ -90,8 +90,8 @@ impl Ticker {
         let (mut recorder, mut meter) = tokio::task::spawn_blocking(move || thread.join())
             .await?
             .map_err(|_| anyhow!("the recorder died: this run's numbers are not whole"))?;
-        let end =
-            recorder.absorb(|| self.signals.due_until(&self.shared)).max(nanos(self.shared.go.elapsed()));
+        let clock = || nanos(self.shared.go.elapsed());
+        let end = recorder.absorb(clock, self.signals.frozen_at.load(Ordering::Relaxed), u64::MAX);
         recorder.cut(&left.taken_back, left.handed_out);
         let snapshot = recorder.snapshot(end, meter.read(0, 0, 0));
         self.reports
@@ -128,36 +128,23 @@ fn tick(
     while !signals.end.load(Ordering::Relaxed) {
         let wait = Duration::from_nanos(next_cut.saturating_sub(nanos(shared.go.elapsed())));
         std::thread::park_timeout(wait.min(GATHER));
-        let taken = shared.taken.load(Ordering::Relaxed);
-        let known_until = recorder.absorb(|| signals.due_until(shared));
+        let frozen_at = signals.frozen_at.load(Ordering::Relaxed);
+        let known_until = recorder.absorb(|| nanos(shared.go.elapsed()), frozen_at, next_cut);
         signals.measured_open.store(recorder.measured_open(), Ordering::Relaxed);
         signals.known_until.store(known_until, Ordering::Release);
-        // After the freeze nothing more is due, but time and intervals go on.
-        let end = if signals.is_frozen() { nanos(shared.go.elapsed()) } else { known_until };
-        if end < next_cut {
+        if known_until < next_cut {
             continue;
         }
-        let behind = if signals.is_frozen() { 0 } else { recorder.behind_ns(taken, end) };
-        let in_flight = taken.saturating_sub(recorder.settled());
-        let snapshot = recorder.snapshot(end, meter.read(behind, tasks.len() as u64, in_flight));
+        let behind = if frozen_at < next_cut { 0 } else { recorder.behind_ns(next_cut) };
+        let generator = meter.read(behind, tasks.len() as u64, recorder.in_flight());
+        let snapshot = recorder.snapshot(next_cut, generator);
         if reports.blocking_send(Report::Snapshot(Box::new(snapshot))).is_err() {
             // Nobody listens: the trial is over, however it ended.
             break;
         }
-        next_cut = next_boundary(shared, end);
+        next_cut = next_boundary(shared, next_cut);
     }
     (recorder, meter)
-}
-
-impl Signals {
-    fn is_frozen(&self) -> bool {
-        self.frozen_at.load(Ordering::Relaxed) != u64::MAX
-    }
-
-    /// What is due by this time, in nanoseconds since Go, is due.
-    fn due_until(&self, shared: &Shared) -> u64 {
-        nanos(shared.go.elapsed()).min(self.frozen_at.load(Ordering::Relaxed))
-    }
 }
 
 /// The next whole interval or segment border after a time.

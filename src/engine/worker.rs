@@ -31,8 +31,8 @@ pub struct Shared {
     pub ledger: Arc<Ledger>,
     /// When the load began.
     pub go: Instant,
-    /// Operations that workers have begun.
-    pub taken: AtomicU64,
+    /// Closed model: the number of the next operation.
+    pub next: AtomicU64,
     /// Workers that wait for an operation.
     pub idle: AtomicUsize,
     /// Closed model: nothing more is to be begun.
@@ -47,7 +47,6 @@ impl Shared {
             let due = queue.recv().await;
             self.idle.fetch_sub(1, Ordering::Relaxed);
             let Ok(due) = due else { return };
-            self.taken.fetch_add(1, Ordering::Relaxed);
             self.perform(due).await;
         }
     }
@@ -55,7 +54,7 @@ impl Shared {
     /// The closed model: begins the next operation when the last has ended.
     pub async fn repeat(self: Arc<Self>) {
         while !self.stopping.load(Ordering::Relaxed) {
-            let n = self.taken.fetch_add(1, Ordering::Relaxed);
+            let n = self.next.fetch_add(1, Ordering::Relaxed);
             self.perform(Due { n, at_ns: nanos(self.go.elapsed()) }).await;
         }
     }
@@ -63,14 +62,15 @@ impl Shared {
     async fn perform(&self, due: Due) {
         let start = Instant::now();
         // The pacer never hands out early; the subtraction only guards the type.
-        let wait_ns = nanos(start - self.go).saturating_sub(due.at_ns);
+        let start_ns = nanos(start - self.go);
+        let wait_ns = start_ns.saturating_sub(due.at_ns);
         let mut instance = self.workload.instance(&self.mix, due.n);
         let cell = Cell {
             // Plans are refused beyond these bounds long before.
             operation: u16::try_from(instance.operation).unwrap_or(u16::MAX),
             segment: u16::try_from(index_at(&self.segments, due.at_ns)).unwrap_or(u16::MAX),
         };
-        self.ledger.buffers.push(Record::Started(Started { cell, lag_ns: wait_ns }));
+        self.ledger.buffers.push(Record::Started(Started { cell, lag_ns: wait_ns, at_ns: start_ns }));
         attempt::begin(cell);
         let call = AssertUnwindSafe(self.target.execute(instance.statement, &mut instance.draw));
         let result = call.catch_unwind().await;

@@ -1,7 +1,5 @@
 //! How much load, in which shape, for how long.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Rate, Span};
@@ -81,20 +79,6 @@ impl Phase {
             Self::Warmup => "warmup",
             Self::Measure => "measure",
             Self::Cooldown => "cooldown",
-        }
-    }
-}
-
-impl Load {
-    /// The phase at a time since the load began. Cool-down never ends by this clock.
-    pub fn phase_at(&self, since_go: Duration) -> Phase {
-        let warmup = self.warmup.duration();
-        if since_go < warmup {
-            Phase::Warmup
-        } else if since_go - warmup < self.duration.duration() {
-            Phase::Measure
-        } else {
-            Phase::Cooldown
         }
     }
 }

@@ -234,8 +234,10 @@ impl Action {
     /// Whether it changes documents of the data's collection, or may: a command is taken at its word only by its name.
     pub fn writes(&self) -> bool {
         match self {
-            Self::FindOne(_) | Self::Find(_) | Self::Aggregate(_) | Self::Count(_) | Self::Distinct(_) => {
-                false
+            Self::FindOne(_) | Self::Find(_) | Self::Count(_) | Self::Distinct(_) => false,
+            Self::Aggregate(a) => {
+                let mut stages = a.pipeline.iter().filter_map(Template::as_document).flatten();
+                stages.any(|(name, _)| matches!(name.as_str(), "$out" | "$merge"))
             }
             Self::Transaction(t) => t.statements.iter().any(Self::writes),
             Self::RunCommand(c) => {

@@ -73,6 +73,13 @@ impl Fault {
         }
     }
 
+    /// Whether it hits connections of one application name alone.
+    pub const fn goes_by_name(&self) -> bool {
+        match self {
+            Self::FailCommand(_) => true,
+        }
+    }
+
     /// Whether what it rejects depends on how much load there is.
     pub const fn depends_on_load(&self) -> bool {
         match self {

@@ -12,7 +12,7 @@ fn summary() -> Summary {
         let segment = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4][usize::try_from(second).unwrap()];
         let mut reads = if segment == 2 { cell(75, 60, 75, 75) } else { cell(75, 75, 75, 0) };
         if segment == 2 {
-            reads.outcomes.failed = 15;
+            (reads.outcomes.failed, reads.calls) = (15, 75);
             reads.latency_ns += 15 * 201_000_000;
             reads.backoff_ns = 75 * 40_000_000;
         }

@@ -104,14 +104,17 @@ impl Sink for Recording {
     fn finish(mut self, totals: Totals, end: EndFacts) -> Result<Summary, Error> {
         self.log.flush()?;
         let id = self.directory.id().to_owned();
-        let summary = Summary::new(id, self.facts.clone(), &self.sums, totals, end);
+        let mut summary = Summary::new(id, self.facts.clone(), &self.sums, totals, end);
         if let Some(detail) = missed(&self.facts, summary.whole()) {
             let load = &self.facts.plan.load;
             let planned_ns = nanos(load.warmup.duration()) + nanos(load.duration.duration());
             self.own_event(planned_ns.min(self.sums.end_ns), "target_missed", detail)?;
         }
         self.ended.write(&summary, &self.sums)?;
-        runs_csv::append(self.directory.root(), &trial_rows::runs(&summary))?;
+        // The run's own files are whole: that a list of runs cannot be added to is worth a word, not the run.
+        if let Err(error) = runs_csv::append(self.directory.root(), &trial_rows::runs(&summary)) {
+            summary.notes.push(format!("this run is not in runs.csv: {error}"));
+        }
         Ok(summary)
     }
 }

@@ -32,9 +32,13 @@ pub struct Recorder {
     segments: Vec<Segment>,
     offered: Offered,
     spare: Vec<Vec<Record>>,
+    /// What happened after the end of the interval that is being gathered.
+    early: Vec<Record>,
     interval: Interval,
     sequence: u64,
     start_ns: u64,
+    /// Operations that workers have begun.
+    started: u64,
     /// By operation: how many were offered in all phases.
     offered_so_far: Vec<u64>,
     /// Measured operations: offered, and with an outcome.
@@ -75,9 +79,11 @@ impl Recorder {
             segments,
             offered,
             spare: Vec::new(),
+            early: Vec::new(),
             interval: Interval::default(),
             sequence: 0,
             start_ns: 0,
+            started: 0,
             offered_so_far: vec![0; operations],
             measured: (0, 0),
             cut_off: 0,
@@ -86,26 +92,37 @@ impl Recorder {
         }
     }
 
-    /// Takes what workers have left so far, and returns the time up to which all is known. The clock (nanoseconds since
-    /// Go) is read after the records are taken: whatever they speak of was due by then, so no outcome is counted
+    /// Takes what workers have left so far. Returns the time up to which all is known, at most `until`: what happened
+    /// later waits for the next interval. All times are nanoseconds since Go; nothing is due from `frozen_at` on.
+    ///
+    /// The clock is read after the records are taken: whatever they speak of was due by then, so no outcome is counted
     /// before its offer.
-    pub fn absorb(&mut self, clock: impl FnOnce() -> u64) -> u64 {
+    pub fn absorb(&mut self, clock: impl FnOnce() -> u64, frozen_at: u64, until: u64) -> u64 {
+        let mut early = std::mem::take(&mut self.early);
         let mut spare = std::mem::take(&mut self.spare);
         let ledger = Arc::clone(&self.ledger);
-        ledger.buffers.take(&mut spare, |record| self.fold(record));
+        ledger.buffers.take(&mut spare, |record| early.push(*record));
         self.spare = spare;
-        let now_ns = clock();
-        while let Some(next) = self.next_due(now_ns) {
+        early.retain(|record| {
+            let later = record.at_ns().is_some_and(|at_ns| at_ns >= until);
+            if !later {
+                self.fold(record);
+            }
+            later
+        });
+        self.early = early;
+        let known_until = clock().min(until);
+        while let Some(next) = self.next_due(known_until.min(frozen_at)) {
             let segment = index_at(&self.segments, next.at_ns);
             let operation = self.mix.at(next.n).operation;
             self.offer(segment, operation);
         }
-        now_ns
+        known_until
     }
 
-    fn next_due(&mut self, now_ns: u64) -> Option<Due> {
+    fn next_due(&mut self, before_ns: u64) -> Option<Due> {
         let Offered::Open { due, .. } = &mut self.offered else { return None };
-        if due.peek().at_ns <= now_ns { due.next() } else { None }
+        if due.peek().at_ns < before_ns { due.next() } else { None }
     }
 
     fn offer(&mut self, segment: usize, operation: usize) {
@@ -135,6 +152,7 @@ impl Recorder {
     }
 
     fn fold_started(&mut self, started: Started) {
+        self.started += 1;
         let key = (usize::from(started.cell.segment), usize::from(started.cell.operation));
         if matches!(self.offered, Offered::Closed) {
             self.offer(key.0, key.1);
@@ -234,9 +252,9 @@ impl Recorder {
         self.measured.0 - self.measured.1
     }
 
-    /// Operations that have an outcome.
-    pub fn settled(&self) -> u64 {
-        self.totals.ended.iter().sum()
+    /// Operations under way.
+    pub fn in_flight(&self) -> u64 {
+        self.started - self.totals.ended.iter().sum::<u64>()
     }
 
     /// Gives every operation that is due and that no worker will take the outcome of a cut run: those that were handed
@@ -263,11 +281,12 @@ impl Recorder {
         if taken.peek().n < due.peek().n { taken.next() } else { None }
     }
 
-    /// How long the oldest operation that no worker has taken has been due.
-    pub fn behind_ns(&mut self, taken: u64, now_ns: u64) -> u64 {
+    /// How long the oldest operation that no worker has begun has been due.
+    pub fn behind_ns(&mut self, now_ns: u64) -> u64 {
         match &mut self.offered {
             Offered::Open { taken: cursor, .. } => {
-                advance(cursor, taken);
+                // Operations are begun in their order.
+                advance(cursor, self.started);
                 now_ns.saturating_sub(cursor.peek().at_ns)
             }
             Offered::Closed => 0,
@@ -281,8 +300,7 @@ impl Recorder {
             sequence: self.sequence,
             start_ns: self.start_ns,
             end_ns,
-            // The middle: a boundary that was missed by a little must not decide.
-            segment: index_at(&self.segments, self.start_ns.midpoint(end_ns)),
+            segment: index_at(&self.segments, self.start_ns),
             cells: interval.cells,
             open: self
                 .offered_so_far

@@ -29,6 +29,20 @@ pub struct Started {
     pub cell: Cell,
     /// From its intended to its actual start.
     pub lag_ns: u64,
+    /// When it started, since Go.
+    pub at_ns: u64,
+}
+
+impl Record {
+    /// When it happened, since Go; `None` for what only happens at the very end.
+    pub const fn at_ns(&self) -> Option<u64> {
+        match self {
+            Self::Started(started) => Some(started.at_ns),
+            Self::Attempt(attempt) => Some(attempt.at_ns),
+            Self::Ended(ended) => Some(ended.at_ns),
+            Self::Abandoned(_) => None,
+        }
+    }
 }
 
 /// How an attempt ended.

@@ -1,18 +1,10 @@
-//! What the coordinator notices while a trial runs: the servers' own word each interval, and what deserves an event.
+//! What the coordinator notices while a trial runs, and what of it deserves an event.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-
-use crate::cluster::Cluster;
 use crate::plan::timeline::nanos;
 use crate::results::SATURATED_SHARE;
 use crate::snapshot::{Event, ServerFacts, Snapshot};
-
-/// How often the servers are asked.
-const EVERY: Duration = Duration::from_secs(1);
 
 /// The shortest interval whose use of the processors tells something.
 const SHORTEST: Duration = Duration::from_millis(500);
@@ -20,39 +12,17 @@ const SHORTEST: Duration = Duration::from_millis(500);
 /// A backlog older than this is an event: workers are short.
 const BEHIND: Duration = Duration::from_millis(100);
 
-/// Keeps the latest facts, and what was last said about them.
+/// Keeps what was last said.
+#[derive(Default)]
 pub struct Watch {
-    latest: watch::Receiver<Vec<ServerFacts>>,
-    poller: JoinHandle<()>,
     primary: Option<String>,
     saturated: bool,
     behind: bool,
 }
 
 impl Watch {
-    /// Begins to ask the servers, each second, on the control connections.
-    pub fn start(cluster: Arc<Cluster>) -> Self {
-        let (sender, latest) = watch::channel(Vec::new());
-        let poller = tokio::spawn(async move {
-            let mut clock = tokio::time::interval(EVERY);
-            clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-            loop {
-                clock.tick().await;
-                if sender.send(cluster.facts().await).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { latest, poller, primary: None, saturated: false, behind: false }
-    }
-
-    /// What the servers said last.
-    pub fn facts(&self) -> Vec<ServerFacts> {
-        self.latest.borrow().clone()
-    }
-
-    /// What has changed by the end of an interval.
-    pub fn events(&mut self, snapshot: &Snapshot) -> Vec<Event> {
+    /// What has changed by the end of an interval, at which the servers said these facts.
+    pub fn events(&mut self, snapshot: &Snapshot, facts: &[ServerFacts]) -> Vec<Event> {
         let at_ns = i64::try_from(snapshot.end_ns).unwrap_or(i64::MAX);
         let event = |kind: &str, subject: &str, detail: String| Event {
             at_ns,
@@ -61,7 +31,6 @@ impl Watch {
             detail,
         };
         let mut events = Vec::new();
-        let facts = self.facts();
         let primary = facts.iter().find(|f| f.role == "primary").map(|f| f.address.clone());
         if let Some(now) = primary.filter(|now| self.primary.as_ref() != Some(now)) {
             if let Some(before) = &self.primary {
@@ -89,12 +58,6 @@ impl Watch {
             ));
         }
         events
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.poller.abort();
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Run<T> {
 
 /// Runs the engine alone. `ready` is awaited when everything is prepared, right before the load begins.
 pub async fn drive<T>(uri: &str, plan: &Plan, ready: impl AsyncFnOnce() -> T) -> Run<T> {
-    let target = resolve_options(&Uri::parse(uri).unwrap(), &plan.client, DRIVER_VERSION).unwrap();
+    let target = resolve_options(&Uri::parse(uri).unwrap(), &plan.client, None, DRIVER_VERSION).unwrap();
     let (control, requests) = mpsc::channel(4);
     let (sender, mut reports) = mpsc::channel(64);
     let running = tokio::spawn(engine::run(Arc::new(plan.clone()), target.uri, requests, sender));

@@ -15,7 +15,7 @@ fn set(name: &str, value: &str) -> OptionSetting {
 }
 
 fn resolve(uri: &str, settings: &[OptionSetting], version: &str) -> Result<Resolved, UriError> {
-    resolve_options(&Uri::parse(uri).unwrap(), settings, version)
+    resolve_options(&Uri::parse(uri).unwrap(), settings, None, version)
 }
 
 fn option<'a>(resolved: &'a Resolved, name: &str) -> (&'a str, OptionSource) {
@@ -261,4 +261,18 @@ proptest! {
             prop_assert!(parsed.is_ok(), "{}: {:?}", uri, parsed.err());
         }
     }
+}
+
+#[test]
+fn faults_that_go_by_name_hit_nobody_elses_connections() {
+    let shop = Uri::parse("mongodb://127.0.0.1/?appName=shop").unwrap();
+    let resolved = resolve_options(&shop, &[], Some("overdrive-1"), "3.9.1").unwrap();
+    assert_eq!(resolved.uri.option("appName").as_deref(), Some("overdrive-1"));
+    assert_eq!(resolved.notices.len(), 1, "the name was somebody's choice");
+    let unset = OptionSetting { name: "appName".to_owned(), value: None, from: OptionSource::Set };
+    let resolved = resolve_options(&shop, &[unset], Some("overdrive-1"), "3.9.1").unwrap();
+    assert_eq!(resolved.uri.option("appName").as_deref(), Some("overdrive-1"));
+    let own = resolve_options(&Uri::parse("mongodb://127.0.0.1").unwrap(), &[], Some("overdrive-1"), "3.9.1")
+        .unwrap();
+    assert!(own.notices.is_empty(), "{:?}", own.notices);
 }

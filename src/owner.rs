@@ -1,17 +1,17 @@
-//! What is written down on the cluster about a fault, so that the next start can undo it, but only the fault of a run
-//! that was killed: one that still runs needs it.
+//! Which process something on a cluster belongs to: the fault of a run that was killed is undone by the next one, that of
+//! a run which still needs it is not, and neither is its data loaded anew.
 
 use bson::{Document, doc};
 use rustix::process::{Pid, test_kill_process};
 
-/// The fields of an entry made by this process.
-pub fn entry(kind: &str) -> Document {
-    doc! { "kind": kind, "at": bson::DateTime::now(), "host": host(), "process": i64::from(std::process::id()) }
+/// The fields by which this process claims something.
+pub fn this() -> Document {
+    doc! { "at": bson::DateTime::now(), "host": host(), "process": i64::from(std::process::id()) }
 }
 
-/// The process that made the entry, if it is another one on this machine that still runs. Of other machines' processes
-/// nothing is known here.
-pub fn running_owner(entry: &Document) -> Option<i64> {
+/// The process that claimed something, if it is another one on this machine that still runs. Of other machines'
+/// processes nothing is known here.
+pub fn running(entry: &Document) -> Option<i64> {
     let process = entry.get_i64("process").ok()?;
     let here = entry.get_str("host").is_ok_and(|name| name == host());
     let other = process != i64::from(std::process::id());
@@ -38,15 +38,15 @@ mod tests {
 
     #[test]
     fn only_a_living_run_of_this_machine_owns_a_fault() {
-        let mine = entry("fail_command");
-        assert_eq!(running_owner(&mine), None, "not another one");
+        let mine = this();
+        assert_eq!(running(&mine), None, "not another one");
         let by = |process: i64, host: &str| doc! { "process": process, "host": host };
         if cfg!(target_os = "linux") {
             let parent = i64::from(std::os::unix::process::parent_id());
-            assert_eq!(running_owner(&by(parent, &host())), None, "it lives, but is no overdrive");
+            assert_eq!(running(&by(parent, &host())), None, "it lives, but is no overdrive");
         }
-        assert_eq!(running_owner(&by(i64::MAX, &host())), None);
-        assert_eq!(running_owner(&by(1, "another-machine")), None);
-        assert_eq!(running_owner(&doc! { "kind": "of an older version" }), None);
+        assert_eq!(running(&by(i64::MAX, &host())), None);
+        assert_eq!(running(&by(1, "another-machine")), None);
+        assert_eq!(running(&doc! { "kind": "of an older version" }), None);
     }
 }
