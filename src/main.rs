@@ -15,7 +15,9 @@ async fn main() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
-            tell(&format!("overdrive: {error:#}"));
+            let text = format!("{error:#}");
+            // Mistakes in a profile come with their own heading.
+            tell(&if text.starts_with("error") { text } else { format!("overdrive: {text}") });
             ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
         }
     };
