@@ -30,6 +30,7 @@ pub mod document;
 pub mod engine;
 pub mod interrupts;
 pub mod lab;
+pub mod limiter;
 pub mod operation;
 pub mod overload;
 pub mod panics;
