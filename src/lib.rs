@@ -43,6 +43,7 @@ pub mod snapshot;
 pub mod stats;
 pub mod trial;
 pub mod units;
+pub mod wire;
 
 use cli::{Cli, Command};
 use command::Outcome;
