@@ -28,6 +28,7 @@ pub mod command;
 pub mod control;
 pub mod document;
 pub mod engine;
+pub mod gate;
 pub mod interrupts;
 pub mod lab;
 pub mod limiter;
@@ -58,6 +59,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Check(args) => command::check::run(&args),
         Command::Profiles => command::profiles::run(),
         Command::Lab(args) => command::lab::run(args).await,
+        Command::Gate(args) => command::gate::run(args).await,
         Command::Keeper => command::keeper::run().await.map(|()| Outcome::Done),
     }
 }

@@ -14,7 +14,8 @@ use crate::lab::{Lab, LabOptions};
 pub async fn run(args: LabArgs) -> Result<Outcome> {
     // Before anything is started: a Ctrl-C in the middle of starting undoes what there is.
     let mut interrupts = Interrupts::listen()?;
-    let options = LabOptions { mongod: args.mongod, ..LabOptions::new()? };
+    let gates = (args.gate || args.limits.any()).then(|| args.limits.settings());
+    let options = LabOptions { mongod: args.mongod, gates, ..LabOptions::new()? };
     let lab = tokio::select! {
         lab = Lab::start(&options, &|text| eprintln!("{text}")) => lab?,
         () = interrupts.reached(1) => return Ok(Outcome::Done),
@@ -24,6 +25,9 @@ pub async fn run(args: LabArgs) -> Result<Outcome> {
     eprintln!("Ready. Try it from another terminal: overdrive run --uri '{}'", lab.uri());
     eprintln!("Ctrl-C ends it, and its data with it.");
     interrupts.reached(1).await;
+    for gate in lab.gates() {
+        eprintln!("The gate at {}: {}.", gate.address(), gate.counters());
+    }
     eprintln!("Stopping the lab.");
     tokio::select! {
         stopped = lab.stop() => stopped?,
