@@ -42,6 +42,8 @@ pub mod report;
 pub mod results;
 pub mod snapshot;
 pub mod stats;
+pub mod stub;
+pub mod timer;
 pub mod trial;
 pub mod units;
 pub mod wire;

@@ -1,6 +1,7 @@
 //! The one integration test binary: every file beside this one is a part of it, so that they share a lab.
 
 mod attribution;
+mod gate;
 mod lab;
 mod prepare;
 
