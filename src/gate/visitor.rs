@@ -11,6 +11,10 @@ use crate::wire::{Command, Header, MessageReader, OpCode};
 /// How much of a handshake's message is looked at. What clients say of themselves is 512 bytes at most.
 const LOOK: usize = 16 * 1024;
 
+/// How a member finds out which address of its configuration is its own. It sends this without any hello, and a member
+/// that gets no answer is none any more.
+const FIND_SELF: &str = "_isSelf";
+
 /// The longest name that is remembered.
 const NAME: usize = 256;
 
@@ -44,12 +48,14 @@ impl Visitor {
             return Ok(());
         }
         let message = reader.beginning(header, LOOK).await?;
-        match Command::find(header, message).filter(Command::is_handshake) {
-            Some(command) if command.is_hello() && self.identity.is_none() => {
+        let command = Command::find(header, message);
+        self.ordinary = !command.as_ref().is_some_and(Command::is_handshake);
+        if let (Some(command), None) = (command, &self.identity) {
+            if command.is_hello() {
                 self.identity = Some(command.body.map(Identity::of).unwrap_or_default());
+            } else if command.name == FIND_SELF {
+                self.identity = Some(Identity { internal: true, names: Vec::new() });
             }
-            Some(_) => {}
-            None => self.ordinary = true,
         }
         Ok(())
     }
@@ -126,6 +132,7 @@ mod tests {
             hello("overdrive-control"),
             hello("OplogFetcher"),
             rawdoc! { "hello": 1, "client": { "driver": { "name": "NetworkInterfaceTL-Repl" } } },
+            rawdoc! { "_isSelf": 1 },
             internal.clone(),
         ] {
             assert!(visitor(&[known.clone(), find.clone()]).await.is_exempt(&settings), "{known:?}");
