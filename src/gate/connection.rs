@@ -49,7 +49,7 @@ async fn pass(mut client: TcpStream, upstream: &str, limits: &Limits) -> io::Res
     let mut visitor = Visitor::default();
     // A server knows nothing of a client yet when it limits connections, but its administrator exempts its members'
     // addresses. Here all have the same address, so the first message has to tell them apart.
-    let literal = limits.settings().literal;
+    let literal = limits.is_literal();
     if literal && limits.admit(Which::Connections, |_| false).await.is_err() {
         return Ok(());
     }

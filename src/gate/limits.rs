@@ -98,6 +98,10 @@ impl Limits {
         self.state().in_force.settings.clone()
     }
 
+    pub(super) fn is_literal(&self) -> bool {
+        self.state().in_force.settings.literal
+    }
+
     pub(super) fn counters(&self) -> GateCounters {
         let mut state = self.state();
         let now = self.now();
