@@ -114,7 +114,8 @@ async fn sixty_increments_at_20_per_second_are_applied_exactly_once() {
 
 #[tokio::test]
 async fn fifteen_transactions_commit_under_a_limit() {
-    let gate = gate_to_primary(requests(60, 500)).await;
+    // Fifteen begin at once, and there are two tokens.
+    let gate = gate_to_primary(requests(20, 100)).await;
     let client = client(&gate, "&maxAdaptiveRetries=20").await;
     let things: Collection<Document> = client.database("gate").collection("transactions");
     things.insert_one(doc! { "_id": "first" }).await.unwrap();
@@ -165,8 +166,9 @@ async fn the_driver_backs_off_from_the_base_that_it_is_told() {
         assert_eq!(gate.counters().requests.rejected, 80);
     }
     eprintln!("20 pings with 3 retries each: {took:?}");
-    // The longest of 20; its median is far above 14 bases × ½ = 1.4 s at a base of 200 ms, and 14 ms at most at 1 ms.
-    assert!(took[0] < Duration::from_millis(700) && took[1] > Duration::from_millis(1400), "{took:?}");
+    // By the driver's own base of 100 ms nobody waits for longer than 14 × 100 ms; by this one half of them do, so that the
+    // longest of 20 does but for one run in a million.
+    assert!(took[0] < took[1] && took[1] > Duration::from_millis(1400), "{took:?}");
 }
 
 #[tokio::test]
