@@ -1,10 +1,14 @@
 //! The command line. Its comments are the help.
 
+mod limits;
+
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use self::limits::LimitArgs;
 use crate::plan::Attempts;
 use crate::profile::{FAULT_KINDS, masked};
 use crate::stderr::{flush, tell};
@@ -40,6 +44,8 @@ pub enum Command {
     Profiles,
     /// Start a replica set of three real servers, print its connection string, and keep it until Ctrl-C
     Lab(LabArgs),
+    /// Put a gate before a server, which sheds load as the newest servers do, until Ctrl-C
+    Gate(GateArgs),
     /// Keep the lab's servers (overdrive starts this itself)
     #[command(hide = true)]
     Keeper,
@@ -141,6 +147,26 @@ pub struct LabArgs {
     /// The server program, if it is not on PATH
     #[arg(long, value_name = "PATH", env = "OVERDRIVE_MONGOD")]
     pub mongod: Option<PathBuf>,
+    /// Put a gate before each server, which sheds load as the newest servers do; any limit implies it
+    #[arg(long)]
+    pub gate: bool,
+    /// What they let through.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
+
+/// `overdrive gate`
+#[derive(Debug, Args)]
+pub struct GateArgs {
+    /// The server to stand before
+    #[arg(long, value_name = "HOST:PORT", value_parser = limits::host_and_port)]
+    pub upstream: String,
+    /// Where to listen; port 0 is any free one. Whoever reaches this address reaches the server
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// What it lets through.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// What to show during a run.

@@ -1,6 +1,7 @@
 //! The subcommands: each file is the recipe of one.
 
 pub mod check;
+pub mod gate;
 pub mod keeper;
 pub mod lab;
 pub mod profiles;

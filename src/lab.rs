@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::gate::Gate;
+use crate::plan::GateSettings;
 pub use keeper::{Death, Member};
 use keeper::{Keeper, Order};
 pub use mongod::Mongod;
@@ -39,6 +41,8 @@ pub struct LabOptions {
     pub members: u8,
     /// The program that has the hidden `keeper` subcommand.
     pub keeper: PathBuf,
+    /// With these, a gate stands before each member, and drivers and the other members know it by its gate's address.
+    pub gates: Option<GateSettings>,
 }
 
 impl LabOptions {
@@ -51,7 +55,7 @@ impl LabOptions {
 
     /// The same for programs that are not overdrive (tests, benches): they say where overdrive is.
     pub fn kept_by(keeper: impl Into<PathBuf>) -> Self {
-        Self { mongod: None, members: 3, keeper: keeper.into() }
+        Self { mongod: None, members: 3, keeper: keeper.into(), gates: None }
     }
 }
 
@@ -61,15 +65,30 @@ pub struct Lab {
     keeper: Keeper,
     version: String,
     uri: String,
+    gates: Vec<Gate>,
 }
 
 impl Lab {
     /// Starts a replica set and returns when it has a primary, all others are secondaries, and majority writes work.
     pub async fn start(options: &LabOptions, say: Say<'_>) -> Result<Self> {
         let mut lab = Self::launch(options, say).await?;
-        let addresses = lab.addresses();
-        lab.initiate(&addresses).await?;
+        let advertised = match &options.gates {
+            Some(settings) => lab.open_gates(settings).await?,
+            None => lab.addresses(),
+        };
+        lab.initiate(&advertised).await?;
         Ok(lab)
+    }
+
+    async fn open_gates(&mut self, settings: &GateSettings) -> Result<Vec<SocketAddr>> {
+        for member in self.addresses() {
+            let any_port = SocketAddr::new(member.ip(), 0);
+            let gate = Gate::start(member.to_string(), any_port, settings.clone())
+                .await
+                .with_context(|| format!("cannot put a gate before {member}"))?;
+            self.gates.push(gate);
+        }
+        Ok(self.gates.iter().map(Gate::address).collect())
     }
 
     /// The first half of [`Lab::start`]: the processes run, but are no replica set yet. Between the halves something
@@ -85,7 +104,7 @@ impl Lab {
         let order =
             Order { mongod: mongod.path, members: options.members, replica_set: REPLICA_SET.to_owned() };
         let keeper = Keeper::start(&options.keeper, &order).await?;
-        Ok(Self { keeper, version: mongod.version, uri: String::new() })
+        Ok(Self { keeper, version: mongod.version, uri: String::new(), gates: Vec::new() })
     }
 
     /// The second half of [`Lab::start`]: makes a replica set of the members, which know each other, and are known to
@@ -110,7 +129,12 @@ impl Lab {
         self.keeper.members()
     }
 
-    /// Where the mongods listen.
+    /// The gates before the members, in their order; none unless asked for.
+    pub fn gates(&self) -> &[Gate] {
+        &self.gates
+    }
+
+    /// Where the mongods listen; with gates, this is the way round them.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.members().iter().map(|member| member.address).collect()
     }

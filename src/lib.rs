@@ -14,6 +14,9 @@
 //!                    ├─▶ progress lines         └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ report
 //! ```
 //!
+//! Beside it: the *lab* (real servers that end with us), the *gate* (a proxy that sheds load as newer servers do; `wire` and
+//! `limiter` are its parts) and the *stub* (a server with scripted answers).
+//!
 //! Each arrow is one type, and nothing flows back but [`control::Control`]. The engine knows nothing of labs, faults,
 //! files or screens, so that it can run in another process.
 //!
@@ -28,8 +31,10 @@ pub mod command;
 pub mod control;
 pub mod document;
 pub mod engine;
+pub mod gate;
 pub mod interrupts;
 pub mod lab;
+pub mod limiter;
 pub mod operation;
 pub mod overload;
 pub mod owner;
@@ -42,8 +47,11 @@ pub mod results;
 pub mod snapshot;
 pub mod stats;
 pub mod stderr;
+pub mod stub;
+pub mod timer;
 pub mod trial;
 pub mod units;
+pub mod wire;
 
 use cli::{Cli, Command};
 use command::Outcome;
@@ -58,6 +66,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Check(args) => command::check::run(&args),
         Command::Profiles => command::profiles::run(),
         Command::Lab(args) => command::lab::run(args).await,
+        Command::Gate(args) => command::gate::run(args).await,
         Command::Keeper => command::keeper::run().await.map(|()| Outcome::Done),
     }
 }

@@ -3,6 +3,7 @@
 //! another process or language as JSON.
 
 pub mod client;
+pub mod gate;
 pub mod load;
 pub mod operation;
 pub mod overload;
@@ -12,6 +13,7 @@ pub mod timeline;
 use serde::{Deserialize, Serialize};
 
 pub use client::OptionSetting;
+pub use gate::{GateSettings, Generation, Limit};
 pub use load::{Arrivals, Load, Model, Stage};
 pub use operation::{Action, Operation};
 pub use overload::{FailCommand, Fault, Members, Overload};

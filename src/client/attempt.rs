@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use mongodb::event::cmap::CmapEvent;
 use mongodb::event::command::CommandEvent;
+use mongodb::options::ServerAddress;
 
 use super::errors::{self, ErrorTable};
 use super::servers::Servers;
@@ -73,7 +74,7 @@ impl Ledger {
         match event {
             CmapEvent::ConnectionCheckoutStarted(_) => with_trace(Trace::checkout_started),
             CmapEvent::ConnectionCheckedOut(e) => {
-                with_trace(|trace| trace.checked_out(self.servers.number(&e.address)));
+                with_trace(|trace| trace.checked_out(trace.number(&e.address)));
             }
             CmapEvent::ConnectionCheckoutFailed(e) => {
                 let kind = match e.reason {
@@ -129,6 +130,8 @@ pub struct Trace {
     ledger: Arc<Ledger>,
     go: Instant,
     state: RefCell<State>,
+    /// The server that was met last, and its number: most often it is met again.
+    met: RefCell<Option<(ServerAddress, u16)>>,
 }
 
 #[derive(Default)]
@@ -178,7 +181,7 @@ struct Failure {
 
 /// Carries a trace through all that a worker does.
 pub async fn traced<F: Future>(ledger: Arc<Ledger>, go: Instant, worker: F) -> F::Output {
-    TRACE.scope(Trace { ledger, go, state: RefCell::default() }, worker).await
+    TRACE.scope(Trace { ledger, go, state: RefCell::default(), met: RefCell::default() }, worker).await
 }
 
 /// An operation begins in this worker.
@@ -204,6 +207,14 @@ pub fn end(ok: bool) -> Sums {
 }
 
 impl Trace {
+    fn number(&self, address: &ServerAddress) -> u16 {
+        let met = &mut *self.met.borrow_mut();
+        match met {
+            Some((known, number)) if known == address => *number,
+            _ => met.insert((address.clone(), self.ledger.servers.number(address))).1,
+        }
+    }
+
     fn checkout_started(&self) {
         let now = Instant::now();
         // By pool events alone, the next check-out is the first that is heard of the last attempt's end.
@@ -251,7 +262,7 @@ impl Trace {
         self.close(AttemptEnd::NoConnection, Some(error));
     }
 
-    fn command_started(&self, name: &str, address: &mongodb::options::ServerAddress) {
+    fn command_started(&self, name: &str, address: &ServerAddress) {
         let state = &mut *self.state.borrow_mut();
         if state.open.is_none() {
             // A pinned connection: the attempt began without a check-out, so it is counted here.

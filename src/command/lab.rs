@@ -15,7 +15,8 @@ use crate::stderr::tell;
 pub async fn run(args: LabArgs) -> Result<Outcome> {
     // Before anything is started: a Ctrl-C in the middle of starting undoes what there is.
     let mut interrupts = Interrupts::listen()?;
-    let options = LabOptions { mongod: args.mongod, ..LabOptions::new()? };
+    let gates = (args.gate || args.limits.any()).then(|| args.limits.settings());
+    let options = LabOptions { mongod: args.mongod, gates, ..LabOptions::new()? };
     let lab = tokio::select! {
         lab = Lab::start(&options, &tell) => lab?,
         () = interrupts.reached(1) => return Ok(Outcome::Done),
@@ -25,6 +26,9 @@ pub async fn run(args: LabArgs) -> Result<Outcome> {
     tell(&format!("Ready. Try it from another terminal: overdrive run --uri '{}'", lab.uri()));
     tell("Ctrl-C ends it, and its data with it.");
     interrupts.reached(1).await;
+    for gate in lab.gates() {
+        tell(&format!("The gate at {}: {}.", gate.address(), gate.counters()));
+    }
     tell("Stopping the lab.");
     tokio::select! {
         stopped = lab.stop() => stopped?,

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use async_channel::{Sender, TrySendError};
 
-use self::timer::Timer;
 use super::schedule::{Due, Schedule};
+use crate::timer::Timer;
 
 /// The shortest sleep: what becomes due meanwhile goes out together.
 const SHORTEST: Duration = Duration::from_micros(250);
@@ -47,69 +47,6 @@ pub async fn pace(
         timer.sleep(wait.clamp(SHORTEST, LONGEST)).await?;
         if queue.is_closed() {
             return Ok(next.n);
-        }
-    }
-}
-
-#[cfg(target_os = "linux")]
-mod timer {
-    use std::io;
-    use std::os::fd::OwnedFd;
-    use std::time::Duration;
-
-    use rustix::time::{
-        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-        timerfd_settime,
-    };
-    use tokio::io::unix::AsyncFd;
-
-    /// A timer of the kernel's own resolution.
-    pub struct Timer(AsyncFd<OwnedFd>);
-
-    impl Timer {
-        pub fn new() -> io::Result<Self> {
-            let fd =
-                timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-            #[expect(
-                deprecated,
-                reason = "what takes its place is unsafe; an OwnedFd keeps what is asked there"
-            )]
-            Ok(Self(AsyncFd::new(fd)?))
-        }
-
-        /// Waits for less than a second.
-        pub async fn sleep(&self, wait: Duration) -> io::Result<()> {
-            let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
-            let it_value = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
-            let once = Itimerspec { it_interval, it_value };
-            timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once)?;
-            loop {
-                let mut ready = self.0.readable().await?;
-                let mut expirations = [0; 8];
-                match ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut expirations)?)) {
-                    Ok(read) => return read.map(|_| ()),
-                    Err(_would_block) => {}
-                }
-            }
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod timer {
-    use std::io;
-    use std::time::Duration;
-
-    /// A thread's sleep, which elsewhere is finer than the runtime's timers.
-    pub struct Timer;
-
-    impl Timer {
-        pub fn new() -> io::Result<Self> {
-            Ok(Self)
-        }
-
-        pub async fn sleep(&self, wait: Duration) -> io::Result<()> {
-            tokio::task::spawn_blocking(move || std::thread::sleep(wait)).await.map_err(io::Error::other)
         }
     }
 }

@@ -94,8 +94,11 @@ impl Target {
         match statement {
             Statement::FindOne(find) => {
                 let action = self.collection.find_one(find.filter.document(draw));
-                let action = action.with_options(find.one(draw));
-                within!(action)
+                // Options are some 800 bytes; most reads have none.
+                match find.is_plain() {
+                    true => within!(action),
+                    false => within!(action.with_options(find.one(draw))),
+                }
             }
             Statement::Find(find) => {
                 let action = self.collection.find(find.filter.document(draw)).with_options(find.many(draw)?);
@@ -179,6 +182,11 @@ impl Target {
 }
 
 impl Find {
+    /// Whether it is a filter and nothing else.
+    const fn is_plain(&self) -> bool {
+        self.projection.is_none() && self.sort.is_none()
+    }
+
     fn one(&self, draw: &mut Draw) -> mongodb::options::FindOneOptions {
         let mut options = mongodb::options::FindOneOptions::default();
         options.projection = self.projection.as_ref().map(|p| p.document(draw));

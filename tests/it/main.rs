@@ -3,6 +3,7 @@
 mod attribution;
 mod bad_days;
 mod bad_input;
+mod gate;
 mod kinds;
 mod lab;
 mod options;
