@@ -2,7 +2,8 @@
 //! alternation, in one process, on one lab. Prints medians of operations per second and of client CPU per operation,
 //! and the ratios that the README shows; before that, memory with many workers, and how late operations start.
 //!
-//! `cargo bench --bench overhead` (about eight minutes; `-- quick` for one short round that only shows that it works).
+//! `cargo bench --bench overhead` (about eight minutes; `-- quick` for one short round that only shows that it works,
+//! `-- find` for the workloads with that in their name).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +24,7 @@ use overdrive::plan::Attempts;
 use overdrive::profile::{Overrides, Profile, Source, resolve};
 use overdrive::progress::Silent;
 use overdrive::results::Summary;
+use overdrive::stub::{Script, Stub};
 use overdrive::trial::{self, Setup};
 
 const WORKERS: u32 = 32;
@@ -80,15 +82,19 @@ struct Figure {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let quick = std::env::args().any(|arg| arg == "quick");
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|arg| arg != "quick" && !arg.starts_with('-')).collect();
     let (rounds, measured) = if quick { (1, Duration::from_secs(1)) } else { (5, Duration::from_secs(3)) };
     let lab = Lab::start(&LabOptions::kept_by(env!("CARGO_BIN_EXE_overdrive")), &|text| eprintln!("{text}"))
         .await?;
     let mut interrupts = Interrupts::listen()?;
     memory(&lab, quick, &mut interrupts).await?;
-    lateness(&lab, measured, &mut interrupts).await?;
+    lateness(measured, &mut interrupts).await?;
     println!("\n| {WORKERS} workers, median of {rounds} | operations/s | CPU µs/operation | CPU ratio |");
     println!("|---|---|---|---|");
-    for workload in WORKLOADS {
+    for workload in
+        WORKLOADS.into_iter().filter(|w| wanted.is_empty() || wanted.iter().any(|part| w.name.contains(part)))
+    {
         let mut figures = vec![Vec::new(); WAYS.len()];
         for round in 0..rounds {
             for (way, seen) in WAYS.into_iter().zip(&mut figures) {
@@ -101,12 +107,12 @@ async fn main() -> anyhow::Result<()> {
         }
         let medians: Vec<Figure> = figures.iter().map(|seen| median(seen)).collect();
         for (way, figure) in WAYS.into_iter().zip(&medians) {
-            let base = match way {
-                Way::Light => Some(&medians[1]),
-                Way::Full => Some(&medians[2]),
-                _ => None,
+            // Round by round, since the machine's speed drifts.
+            let ratio = match way {
+                Way::Light => paired(&figures[3], &figures[1]),
+                Way::Full => paired(&figures[4], &figures[2]),
+                _ => String::new(),
             };
-            let ratio = base.map_or(String::new(), |base| format!("{:.2}", figure.cpu_us / base.cpu_us));
             println!(
                 "| {}: {} | {:.0} | {:.1} | {ratio} |",
                 workload.name,
@@ -184,7 +190,7 @@ async fn engine(
         measured.as_secs()
     );
     let attempts = if way == Way::Light { Attempts::Light } else { Attempts::Full };
-    let summary = run(lab, text, attempts, interrupts).await?;
+    let summary = run(lab.uri(), text, attempts, interrupts).await?;
     let (whole, all) = (summary.whole(), &summary.overall().stats);
     Ok(figure(all.outcomes.sum(), whole.duration_s, whole.generator.cpu_ns))
 }
@@ -196,7 +202,7 @@ async fn memory(lab: &Lab, quick: bool, interrupts: &mut Interrupts) -> anyhow::
         "[load]\nmodel = \"closed\"\nworkers = 2000\nwarmup = \"{seconds}s\"\nduration = \"{seconds}s\"\n\
          [client]\nmaxPoolSize = 100\n[op.find.find_one]\nfilter = {{ _id = {{ \"^Key\" = \"uniform\" }} }}\n"
     );
-    let summary = run(lab, text, Attempts::Full, interrupts).await?;
+    let summary = run(lab.uri(), text, Attempts::Full, interrupts).await?;
     let rss = summary.whole().generator.rss_max_bytes / (1 << 20);
     let now = rss_bytes().unwrap_or(0) / (1 << 20);
     println!(
@@ -205,18 +211,20 @@ async fn memory(lab: &Lab, quick: bool, interrupts: &mut Interrupts) -> anyhow::
     Ok(())
 }
 
-/// From the intended to the actual start, with 2 000 operations due each second.
-async fn lateness(lab: &Lab, measured: Duration, interrupts: &mut Interrupts) -> anyhow::Result<()> {
+/// From the intended to the actual start, with 2 000 operations due each second, against a stub that leaves the
+/// processors alone.
+async fn lateness(measured: Duration, interrupts: &mut Interrupts) -> anyhow::Result<()> {
+    let stub = Stub::start(Script::default()).await?;
     let text = format!(
-        "[load]\nrate = 2000\nwarmup = \"2s\"\nduration = \"{}s\"\n[client]\nmaxPoolSize = 100\n\
+        "[data]\ndocuments = 0\n[load]\nrate = 2000\nwarmup = \"2s\"\nduration = \"{}s\"\n[client]\nmaxPoolSize = 100\n\
          [op.ping.run_command]\ncommand = {{ ping = 1 }}\n",
         measured.as_secs() * 3
     );
-    let summary = run(lab, text, Attempts::Light, interrupts).await?;
+    let summary = run(&stub.uri(), text, Attempts::Full, interrupts).await?;
     let (lag, service) = (&summary.overall().stats.lag, &summary.overall().stats.service);
     let show = |us: Option<u64>| us.map_or("-".to_owned(), |us| us.to_string());
     println!(
-        "lag at 2000/s, servers on the same processors: p50 {} µs, p99 {} µs (service time p50 {} µs)",
+        "lag at 2000/s: p50 {} µs, p99 {} µs (service time p50 {} µs)",
         show(lag.percentile_us(0.5)),
         show(lag.percentile_us(0.99)),
         show(service.percentile_us(0.5)),
@@ -225,7 +233,7 @@ async fn lateness(lab: &Lab, measured: Duration, interrupts: &mut Interrupts) ->
 }
 
 async fn run(
-    lab: &Lab,
+    uri: &str,
     text: String,
     attempts: Attempts,
     interrupts: &mut Interrupts,
@@ -236,7 +244,7 @@ async fn run(
     let plan = resolve(&profile, &overrides, &options::check)?;
     let out = tempfile::tempdir()?;
     let setup = Setup {
-        target: resolve_options(&Uri::parse(lab.uri())?, &plan.client, None, DRIVER_VERSION)?,
+        target: resolve_options(&Uri::parse(uri)?, &plan.client, None, DRIVER_VERSION)?,
         plan: Arc::new(plan),
         profile_text: text,
         out: out.path().to_owned(),
@@ -254,10 +262,18 @@ fn figure(operations: u64, seconds: f64, cpu_ns: u64) -> Figure {
 }
 
 fn median(figures: &[Figure]) -> Figure {
-    let middle = |value: fn(&Figure) -> f64| {
-        let mut values: Vec<f64> = figures.iter().map(value).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    Figure { per_s: middle(|f| f.per_s), cpu_us: middle(|f| f.cpu_us) }
+    Figure {
+        per_s: middle(figures.iter().map(|f| f.per_s).collect()),
+        cpu_us: middle(figures.iter().map(|f| f.cpu_us).collect()),
+    }
+}
+
+/// The median of the rounds' ratios of CPU time.
+fn paired(these: &[Figure], those: &[Figure]) -> String {
+    format!("{:.2}", middle(these.iter().zip(those).map(|(a, b)| a.cpu_us / b.cpu_us).collect()))
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
 }
