@@ -10,15 +10,14 @@ pub mod schedule;
 pub mod ticker;
 pub mod worker;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::task::AbortHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use self::schedule::{Due, Schedule};
 use self::ticker::Ticker;
@@ -102,10 +101,9 @@ async fn drive(
         idle: AtomicUsize::new(0),
         stopping: AtomicBool::new(false),
     });
-    let crew =
-        Crew { tasks: TaskTracker::new(), leave: CancellationToken::new(), shared: Arc::clone(&shared) };
+    let crew = Crew { tasks: TaskTracker::new(), hands: Arc::default(), shared: Arc::clone(&shared) };
     // However this ends, its tasks end with it.
-    let _leave = crew.leave.clone().drop_guard();
+    let _dismissal = Dismissal(Arc::clone(&crew.hands));
     let (offered, mut load) = start(plan, &crew)?;
     let recorder = Recorder::new(Arc::clone(ledger), mix, segments, offered, plan.operations.len());
     let ticker = Ticker::start(recorder, Arc::clone(&shared), crew.tasks.clone(), reports.clone())?;
@@ -131,7 +129,7 @@ async fn drive(
     if !drained {
         // What the driver does about operations that are taken away is not the load's doing.
         ledger.disarm();
-        crew.leave.cancel();
+        crew.hands.dismiss();
         crew.tasks.wait().await;
     }
     ticker.finish(&left, stopped).await
@@ -142,7 +140,7 @@ enum Load {
     Open {
         queue: async_channel::Sender<Due>,
         left: async_channel::Receiver<Due>,
-        pacer: JoinHandle<Option<std::io::Result<u64>>>,
+        pacer: AbortOnDropHandle<std::io::Result<u64>>,
     },
     Closed,
 }
@@ -151,18 +149,39 @@ enum Load {
 #[derive(Clone)]
 struct Crew {
     tasks: TaskTracker,
-    leave: CancellationToken,
+    hands: Arc<Hands>,
     shared: Arc<Shared>,
+}
+
+/// How to take work away from those who do it. Handles, because a token that each task watches would be a lock that all
+/// of them take whenever they are polled.
+#[derive(Default)]
+struct Hands(Mutex<Vec<AbortHandle>>);
+
+impl Hands {
+    fn add(&self, hand: AbortHandle) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(hand);
+    }
+
+    /// Takes all work away: it is dropped, and its traces note what was under way.
+    fn dismiss(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..).for_each(|hand| hand.abort());
+    }
+}
+
+/// Dismisses when it is dropped.
+struct Dismissal(Arc<Hands>);
+
+impl Drop for Dismissal {
+    fn drop(&mut self) {
+        self.0.dismiss();
+    }
 }
 
 impl Crew {
     fn spawn<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
         let traced = attempt::traced(Arc::clone(&self.shared.ledger), self.shared.go, work);
-        let leave = self.leave.clone();
-        self.tasks.spawn(async move {
-            // Dropping the work is what ends it: the trace notes what was under way.
-            let _ = leave.run_until_cancelled_owned(traced).await;
-        });
+        self.hands.add(self.tasks.spawn(traced).abort_handle());
     }
 
     fn spawn_server(&self, queue: &async_channel::Receiver<Due>) {
@@ -194,7 +213,7 @@ fn start(plan: &Plan, crew: &Crew) -> anyhow::Result<(Offered, Load)> {
                     hands.spawn_server(&due);
                 }
             });
-            let pacer = tokio::spawn(crew.leave.clone().run_until_cancelled_owned(pacer));
+            let pacer = AbortOnDropHandle::new(tokio::spawn(pacer));
             let load = Load::Open { queue, left, pacer };
             let cursor = Box::new(schedule);
             Ok((Offered::Open { due: cursor.clone(), taken: cursor }, load))
@@ -216,8 +235,8 @@ impl Load {
     async fn failed(&mut self) -> anyhow::Error {
         match self {
             Self::Open { pacer, .. } => match pacer.await {
-                Ok(Some(Err(error))) => anyhow!("the pacer has no timer: {error}"),
-                Ok(_) => anyhow!("the pacer ended before the load"),
+                Ok(Err(error)) => anyhow!("the pacer has no timer: {error}"),
+                Ok(Ok(_)) => anyhow!("the pacer ended before the load"),
                 Err(died) => anyhow!("the pacer died: {died}"),
             },
             Self::Closed => std::future::pending().await,
@@ -234,11 +253,7 @@ impl Load {
     /// What is left of a load that was closed. What was handed out and not taken is taken back.
     async fn leftover(self) -> anyhow::Result<Leftover> {
         let Self::Open { left, pacer, .. } = self else { return Ok(Leftover::default()) };
-        let handed_out = pacer
-            .await
-            .context("the pacer died")?
-            .context("the pacer was taken away")?
-            .context("the pacer has no timer")?;
+        let handed_out = pacer.await.context("the pacer died")?.context("the pacer has no timer")?;
         Ok(Leftover { taken_back: std::iter::from_fn(|| left.try_recv().ok()).collect(), handed_out })
     }
 }
