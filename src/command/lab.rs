@@ -23,7 +23,7 @@ pub async fn run(args: LabArgs) -> Result<Outcome> {
     };
     // The only line on standard output, for scripts.
     print(&format!("{}\n", lab.uri()))?;
-    tell(&format!("Ready. Try it from another terminal: overdrive run --uri '{}'", lab.uri()));
+    tell(&format!("Ready. Try it from another terminal: overdrive run mixed --uri '{}'", lab.uri()));
     tell("Ctrl-C ends it, and its data with it.");
     interrupts.reached(1).await;
     for gate in lab.gates() {

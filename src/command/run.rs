@@ -16,8 +16,8 @@ use crate::client::version::DRIVER_VERSION;
 use crate::interrupts::Interrupts;
 use crate::lab::{Lab, LabOptions};
 use crate::plan::{Model, Plan};
-use crate::profile::describe;
 use crate::profile::estimate::doubts;
+use crate::profile::{describe, masked};
 use crate::progress::{Lines, Progress, Silent};
 use crate::report;
 use crate::results::{HostFacts, RunFacts};
@@ -119,8 +119,10 @@ fn given_uri(args: &RunArgs) -> anyhow::Result<Option<Uri>> {
 }
 
 fn read_uri(file: &Path) -> anyhow::Result<String> {
+    // Where a file is asked for, a connection string is easily given, with its password.
+    let shown = masked(file.display().to_string(), &[]);
     std::fs::read_to_string(file)
-        .map_err(|error| UsageError::new(format!("--uri-file {}: {error}", file.display())).into())
+        .map_err(|error| UsageError::new(format!("--uri-file {shown}: {error}")).into())
 }
 
 async fn start_lab(mongod: Option<&Path>, interrupts: &Interrupts) -> anyhow::Result<Lab> {
