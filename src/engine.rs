@@ -105,7 +105,10 @@ async fn drive(
     // However this ends, its tasks end with it.
     let _dismissal = Dismissal(Arc::clone(&crew.hands));
     let (offered, mut load) = start(plan, &crew)?;
-    let recorder = Recorder::new(Arc::clone(ledger), mix, segments, offered, plan.operations.len());
+    // Pool events alone tell the end of a call, and so of an attempt only where a call is one command.
+    let full = plan.attempts == Attempts::Full;
+    let told_apart = plan.operations.iter().map(|o| full || o.action.is_single_command()).collect();
+    let recorder = Recorder::new(Arc::clone(ledger), mix, segments, offered, told_apart);
     let ticker = Ticker::start(recorder, Arc::clone(&shared), crew.tasks.clone(), reports.clone())?;
 
     let measured_until_ns = nanos(plan.load.warmup.duration() + plan.load.duration.duration());

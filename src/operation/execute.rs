@@ -91,6 +91,22 @@ impl Target {
                 }
             }};
         }
+        /// Fetches every batch of an action's cursor, inside the session, if there is one.
+        macro_rules! drain {
+            ($action:expr) => {{
+                match session {
+                    Some(session) => {
+                        let mut cursor = $action.session(&mut *session).await?;
+                        while cursor.advance(session).await? {}
+                    }
+                    None => {
+                        let mut cursor = $action.await?;
+                        while cursor.advance().await? {}
+                    }
+                }
+                Ok(())
+            }};
+        }
         match statement {
             Statement::FindOne(find) => {
                 let action = self.collection.find_one(find.filter.document(draw));
@@ -102,17 +118,7 @@ impl Target {
             }
             Statement::Find(find) => {
                 let action = self.collection.find(find.filter.document(draw)).with_options(find.many(draw)?);
-                match session {
-                    Some(session) => {
-                        let mut cursor = action.session(&mut *session).await?;
-                        while cursor.advance(session).await? {}
-                    }
-                    None => {
-                        let mut cursor = action.await?;
-                        while cursor.advance().await? {}
-                    }
-                }
-                Ok(())
+                drain!(action)
             }
             Statement::Aggregate(stages, batch_size) => {
                 let pipeline: Vec<Document> = stages.iter().map(|stage| stage.document(draw)).collect();
@@ -120,17 +126,7 @@ impl Target {
                 if let Some(size) = *batch_size {
                     action = action.batch_size(size);
                 }
-                match session {
-                    Some(session) => {
-                        let mut cursor = action.session(&mut *session).await?;
-                        while cursor.advance(session).await? {}
-                    }
-                    None => {
-                        let mut cursor = action.await?;
-                        while cursor.advance().await? {}
-                    }
-                }
-                Ok(())
+                drain!(action)
             }
             Statement::Count(filter) => within!(self.collection.count_documents(filter.document(draw))),
             Statement::Distinct(field, filter) => {

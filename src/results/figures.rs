@@ -49,6 +49,12 @@ impl<'a> Figures<'a> {
         Self { stats, commands_known: commands_known(plan, operation), reasons_known: reasons_known(plan) }
     }
 
+    /// Round trips of attempts that were served. Pool events alone tell one only where the end of a call is that of its
+    /// last attempt.
+    pub fn served(&self) -> Quantiles {
+        if self.commands_known { Quantiles::of(&self.stats.attempt_ok) } else { Quantiles::default() }
+    }
+
     /// Commands sent.
     pub fn commands(&self) -> Option<u64> {
         self.commands_known.then_some(self.stats.commands)
@@ -174,14 +180,21 @@ mod tests {
 
     #[test]
     fn light_counting_leaves_out_what_it_cannot_tell() {
-        let stats = stats();
+        let mut stats = stats();
+        (0..40).for_each(|_| stats.attempt_ok.record_ns(600_000));
         let plan = Plan { attempts: Attempts::Light, ..testing::plan() };
         let single = Figures::new(&plan, Some(0), &stats);
+        assert_eq!(single.served().p50, Some(600));
         assert_eq!((single.commands(), single.retries()), (Some(8), Some(4)));
         assert_eq!((single.rejected(), single.retargeted()), (None, None), "no command events, no labels");
         for figures in [Figures::new(&plan, Some(1), &stats), Figures::new(&plan, None, &stats)] {
             assert_eq!((figures.commands(), figures.retries(), figures.retries_per_op()), (None, None, None));
             assert_eq!((figures.amplification(), figures.backoff_mean_us()), (None, None));
+            assert_eq!(
+                figures.served(),
+                Quantiles::default(),
+                "only the last of several commands would be told"
+            );
         }
     }
 

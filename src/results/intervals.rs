@@ -60,7 +60,7 @@ fn row<'a>(
     let figures = Figures::new(plan, operation, stats);
     let (latency, service) = (Quantiles::of(&stats.latency), Quantiles::of(&stats.service));
     let failed = Quantiles::of(&stats.failed_latency);
-    let (served, rejected) = (Quantiles::of(&stats.attempt_ok), Quantiles::of(&stats.attempt_rejected));
+    let (served, rejected) = (figures.served(), Quantiles::of(&stats.attempt_rejected));
     let length_s = seconds(snapshot.end_ns.saturating_sub(snapshot.start_ns));
     let open_of = |open: &[u64]| match operation {
         Some(i) => open.get(i).copied().unwrap_or(0),

@@ -20,7 +20,7 @@ fn summary_row(summary: &Summary, segment: &SegmentSummary, operation: &OpSummar
     let figures = operation.figures(plan);
     let (latency, service) = (Quantiles::of(&stats.latency), Quantiles::of(&stats.service));
     let failed = Quantiles::of(&stats.failed_latency);
-    let (served, rejected) = (Quantiles::of(&stats.attempt_ok), Quantiles::of(&stats.attempt_rejected));
+    let (served, rejected) = (figures.served(), Quantiles::of(&stats.attempt_rejected));
     // The generator is one for all operations.
     let generator = operation.operation.is_none().then_some(&segment.generator);
     let outcomes = stats.outcomes;

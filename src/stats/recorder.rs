@@ -31,6 +31,8 @@ pub struct Recorder {
     mix: Arc<Mix>,
     segments: Vec<Segment>,
     offered: Offered,
+    /// By operation: whether it is known when its attempts ended.
+    told_apart: Vec<bool>,
     spare: Vec<Vec<Record>>,
     /// What happened after the end of the interval that is being gathered.
     early: Vec<Record>,
@@ -65,19 +67,21 @@ struct Seen {
 }
 
 impl Recorder {
-    /// Nothing recorded yet; `operations` is the plan's number of operations.
+    /// Nothing recorded yet; `told_apart` says of each of the plan's operations whether it is known when its attempts end.
     pub fn new(
         ledger: Arc<Ledger>,
         mix: Arc<Mix>,
         segments: Vec<Segment>,
         offered: Offered,
-        operations: usize,
+        told_apart: Vec<bool>,
     ) -> Self {
+        let operations = told_apart.len();
         Self {
             ledger,
             mix,
             segments,
             offered,
+            told_apart,
             spare: Vec::new(),
             early: Vec::new(),
             interval: Interval::default(),
@@ -179,7 +183,7 @@ impl Recorder {
             stats.checkout.record_ns(ns);
         }
         match (attempt.end, attempt.round_trip_ns) {
-            (AttemptEnd::Served, Some(ns)) => stats.attempt_ok.record_ns(ns),
+            (AttemptEnd::Served, Some(ns)) if self.told_apart[key.1] => stats.attempt_ok.record_ns(ns),
             (AttemptEnd::Rejected, Some(ns)) => stats.attempt_rejected.record_ns(ns),
             _ => {}
         }
