@@ -10,7 +10,7 @@ pub mod schedule;
 pub mod ticker;
 pub mod worker;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use self::schedule::{Due, Schedule};
 use self::ticker::Ticker;
-use self::worker::Shared;
+use self::worker::{Apart, Shared};
 use crate::client::attempt::{self, Ledger};
 use crate::client::errors::ErrorTable;
 use crate::client::uri::Uri;
@@ -97,8 +97,8 @@ async fn drive(
         target: Target::new(client, &plan.data),
         ledger: Arc::clone(ledger),
         go,
-        next: AtomicU64::new(0),
-        idle: AtomicUsize::new(0),
+        next: Apart::default(),
+        idle: Apart::default(),
         stopping: AtomicBool::new(false),
     });
     let crew = Crew { tasks: TaskTracker::new(), hands: Arc::default(), shared: Arc::clone(&shared) };
@@ -210,7 +210,7 @@ fn start(plan: &Plan, crew: &Crew) -> anyhow::Result<(Offered, Load)> {
             let hands = crew.clone();
             let left = due.clone();
             let pacer = pacer::pace(schedule.clone(), queue.clone(), crew.shared.go, move || {
-                let waiting = due.len().saturating_sub(hands.shared.idle.load(Ordering::Relaxed));
+                let waiting = due.len().saturating_sub(hands.shared.idle.0.load(Ordering::Relaxed));
                 let room = most.saturating_sub(hands.tasks.len());
                 for _ in 0..waiting.min(room) {
                     hands.spawn_server(&due);

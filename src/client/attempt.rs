@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -20,7 +20,8 @@ use crate::stats::buffers::Buffers;
 use crate::stats::sample::{Attempt, AttemptEnd, Cell, Record};
 
 tokio::task_local! {
-    static TRACE: Trace;
+    /// Boxed, because the value changes places whenever its task is polled.
+    static TRACE: Box<Trace>;
 }
 
 /// What all traces of one client share.
@@ -31,8 +32,6 @@ pub struct Ledger {
     pub servers: Servers,
     /// What went wrong so far.
     pub errors: ErrorTable,
-    /// Attempts inside operations by their check-outs: what commands plus retries must come to.
-    pub checkouts: AtomicU64,
     /// Whether command events come at all.
     commands: bool,
     /// Set once the load runs: what the client does before is nobody's.
@@ -47,7 +46,6 @@ impl Ledger {
             buffers: Buffers::default(),
             servers: Servers::default(),
             errors,
-            checkouts: AtomicU64::new(0),
             commands,
             armed: AtomicBool::new(false),
             orphans: Mutex::default(),
@@ -122,7 +120,7 @@ impl Ledger {
 
 fn with_trace(f: impl FnOnce(&Trace)) {
     // Outside an operation there is no trace, and nothing to attribute.
-    let _ = TRACE.try_with(f);
+    let _ = TRACE.try_with(|trace| f(trace));
 }
 
 /// The attempts of the operation that a worker has under way. One a worker, reused for each of its operations.
@@ -181,7 +179,8 @@ struct Failure {
 
 /// Carries a trace through all that a worker does.
 pub async fn traced<F: Future>(ledger: Arc<Ledger>, go: Instant, worker: F) -> F::Output {
-    TRACE.scope(Trace { ledger, go, state: RefCell::default(), met: RefCell::default() }, worker).await
+    let trace = Trace { ledger, go, state: RefCell::default(), met: RefCell::default() };
+    TRACE.scope(Box::new(trace), worker).await
 }
 
 /// An operation begins in this worker.
@@ -234,7 +233,7 @@ impl Trace {
     }
 
     fn checked_out(&self, server: u16) {
-        self.ledger.checkouts.fetch_add(1, Ordering::Relaxed);
+        self.ledger.buffers.count_checkout(1);
         let now = Instant::now();
         let state = &mut *self.state.borrow_mut();
         let retargeted = state.retargeted_to(server);
@@ -249,7 +248,7 @@ impl Trace {
     }
 
     fn checkout_failed(&self, server: u16, kind: &str) {
-        self.ledger.checkouts.fetch_add(1, Ordering::Relaxed);
+        self.ledger.buffers.count_checkout(1);
         let error = self.ledger.errors.number_of_kind(kind, "no connection was had");
         {
             let state = &mut *self.state.borrow_mut();
@@ -266,7 +265,7 @@ impl Trace {
         let state = &mut *self.state.borrow_mut();
         if state.open.is_none() {
             // A pinned connection: the attempt began without a check-out, so it is counted here.
-            self.ledger.checkouts.fetch_add(1, Ordering::Relaxed);
+            self.ledger.buffers.count_checkout(1);
             let server = self.ledger.servers.number(address);
             let retargeted = state.retargeted_to(server);
             state.open = Some(Open {
@@ -302,7 +301,7 @@ impl Trace {
             Some((false, false)) => self.state.borrow_mut().open = None,
             // The driver thought better of it (the server is too old for the command): no server was asked anything.
             Some((true, false)) => {
-                self.ledger.checkouts.fetch_sub(1, Ordering::Relaxed);
+                self.ledger.buffers.count_checkout(-1);
                 self.state.borrow_mut().open = None;
             }
             Some((_, true)) => {

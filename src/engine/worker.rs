@@ -17,6 +17,11 @@ use crate::operation::mix::Mix;
 use crate::plan::timeline::{Segment, index_at};
 use crate::stats::sample::{Cell, Ended, Outcome, Record, Started};
 
+/// Something that all workers write, kept out of the cache lines of what they only read.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Apart<T>(pub T);
+
 /// What all workers of an engine share.
 pub struct Shared {
     /// The operations.
@@ -32,9 +37,9 @@ pub struct Shared {
     /// When the load began.
     pub go: Instant,
     /// Closed model: the number of the next operation.
-    pub next: AtomicU64,
+    pub next: Apart<AtomicU64>,
     /// Workers that wait for an operation.
-    pub idle: AtomicUsize,
+    pub idle: Apart<AtomicUsize>,
     /// Closed model: nothing more is to be begun.
     pub stopping: AtomicBool,
 }
@@ -43,9 +48,9 @@ impl Shared {
     /// The open model: takes what is due until the queue is closed and empty. Whatever it takes, it carries out.
     pub async fn serve(self: Arc<Self>, queue: Receiver<Due>) {
         loop {
-            self.idle.fetch_add(1, Ordering::Relaxed);
+            self.idle.0.fetch_add(1, Ordering::Relaxed);
             let due = queue.recv().await;
-            self.idle.fetch_sub(1, Ordering::Relaxed);
+            self.idle.0.fetch_sub(1, Ordering::Relaxed);
             let Ok(due) = due else { return };
             self.perform(due).await;
         }
@@ -54,7 +59,7 @@ impl Shared {
     /// The closed model: begins the next operation when the last has ended.
     pub async fn repeat(self: Arc<Self>) {
         while !self.stopping.load(Ordering::Relaxed) {
-            let n = self.next.fetch_add(1, Ordering::Relaxed);
+            let n = self.next.0.fetch_add(1, Ordering::Relaxed);
             self.perform(Due { n, at_ns: nanos(self.go.elapsed()) }).await;
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::OpStats;
 use super::sample::{Attempt, AttemptEnd, Ended, Outcome, Record, Started};
@@ -325,7 +324,7 @@ impl Recorder {
     /// Ends the recording; `stopped` says that somebody asked for it before its time.
     pub fn finish(mut self, stopped: bool) -> Totals {
         self.totals.cut = stopped || self.cut_off > 0;
-        self.totals.attempts = self.ledger.checkouts.load(Ordering::Relaxed);
+        self.totals.attempts = self.ledger.buffers.checkouts();
         self.totals
     }
 
