@@ -250,6 +250,7 @@ async fn run(
         out: out.path().to_owned(),
         label: None,
         notes: Vec::new(),
+        lab: None,
     };
     let summary = trial::run(setup, &mut Silent, interrupts).await?.summary;
     anyhow::ensure!(summary.broken.is_empty(), "sums do not add up: {:?}", summary.broken);

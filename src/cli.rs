@@ -46,6 +46,8 @@ pub enum Command {
     Lab(LabArgs),
     /// Put a gate before a server, which sheds load as the newest servers do, until Ctrl-C
     Gate(GateArgs),
+    /// Undo the faults that a run has left on servers because it was killed
+    Restore(RestoreArgs),
     /// Keep the lab's servers (overdrive starts this itself)
     #[command(hide = true)]
     Keeper,
@@ -57,12 +59,9 @@ pub struct RunArgs {
     /// What and how much of it.
     #[command(flatten)]
     pub load: LoadArgs,
-    /// The deployment to load, also from $OVERDRIVE_URI; without one, overdrive starts a lab
-    #[arg(long, value_name = "URI", conflicts_with = "uri_file")]
-    pub uri: Option<String>,
-    /// A file that holds the connection string, so that it is on no command line
-    #[arg(long, value_name = "FILE")]
-    pub uri_file: Option<PathBuf>,
+    /// Which deployment; without one, overdrive starts a lab.
+    #[command(flatten)]
+    pub target: TargetArgs,
     /// The server program for the lab, if it is not on PATH
     #[arg(long, value_name = "PATH", env = "OVERDRIVE_MONGOD")]
     pub mongod: Option<PathBuf>,
@@ -84,6 +83,25 @@ pub struct RunArgs {
     /// Print what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// A deployment.
+#[derive(Debug, Args)]
+pub struct TargetArgs {
+    /// The deployment, also from $OVERDRIVE_URI; `run` starts a lab when there is none
+    #[arg(long, value_name = "URI", conflicts_with = "uri_file")]
+    pub uri: Option<String>,
+    /// A file that holds the connection string, so that it is on no command line
+    #[arg(long, value_name = "FILE")]
+    pub uri_file: Option<PathBuf>,
+}
+
+/// `overdrive restore`
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// Which deployment.
+    #[command(flatten)]
+    pub target: TargetArgs,
 }
 
 /// What is to be done, and what differs from the profile.

@@ -42,6 +42,13 @@ const PATHS: [&[&str]; SERVER_COUNTERS.len()] = [
     &["network", "numRequests"],
     &["network", "bytesIn"],
     &["network", "bytesOut"],
+    &["network", "ingressRequestRateLimiter", "queueLength"],
+    &["queues", "ingressSessionEstablishment", "attemptedAdmissions"],
+    &["queues", "ingressSessionEstablishment", "successfulAdmissions"],
+    &["queues", "ingressSessionEstablishment", "rejectedAdmissions"],
+    &["queues", "ingressSessionEstablishment", "exemptedAdmissions"],
+    &["queues", "ingressSessionEstablishment", "queueLength"],
+    &["queues", "ingressSessionEstablishment", "totalAvailableTokens"],
 ];
 
 /// A deployment, seen from control connections.
@@ -63,11 +70,11 @@ pub struct Member {
 }
 
 impl Cluster {
-    /// Finds the members and connects to each.
+    /// Finds the members and connects to each: by the address that `way` knows for it, else by its own.
     ///
     /// # Errors
     /// When no server answers.
-    pub async fn connect(uri: &Uri) -> anyhow::Result<Self> {
+    pub async fn connect(uri: &Uri, way: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
         let client = connect(&uri.finding()).await?;
         wait_for_primary(&client, uri).await?;
         let admin = client.database("admin");
@@ -94,7 +101,8 @@ impl Cluster {
         addresses.sort_unstable();
         let mut members = Vec::with_capacity(addresses.len());
         for address in addresses {
-            let client = connect(&uri.with_direct(&address)).await?;
+            let direct = way(&address).unwrap_or_else(|| address.clone());
+            let client = connect(&uri.with_direct(&direct)).await?;
             members.push(Member { address, client });
         }
         shut_down(client).await;

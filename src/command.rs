@@ -5,7 +5,9 @@ pub mod gate;
 pub mod keeper;
 pub mod lab;
 pub mod profiles;
+pub mod restore;
 pub mod run;
+pub mod target;
 
 use std::io::{ErrorKind, IsTerminal, Write};
 

@@ -125,13 +125,23 @@ impl Lab {
     }
 
     /// The members in order; the first one has the highest priority, so it is the primary while it can be.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> Vec<Member> {
         self.keeper.members()
     }
 
     /// The gates before the members, in their order; none unless asked for.
     pub fn gates(&self) -> &[Gate] {
         &self.gates
+    }
+
+    /// By which addresses the members know each other, and drivers know them: their gates', or their own.
+    pub fn advertised(&self) -> Vec<SocketAddr> {
+        if self.gates.is_empty() { self.addresses() } else { self.gates.iter().map(Gate::address).collect() }
+    }
+
+    /// The place in the lab's order of the member that drivers know by this address.
+    pub fn number_of(&self, advertised: &str) -> Option<usize> {
+        self.advertised().iter().position(|address| address.to_string() == advertised)
     }
 
     /// Where the mongods listen; with gates, this is the way round them.
@@ -166,7 +176,7 @@ impl Lab {
 
     /// Starts a member again that was killed (one that runs is killed first), under a new process id, with the data it
     /// had; returns when it accepts connections. It is a while until it is a secondary again.
-    pub async fn restart(&mut self, index: usize) -> Result<()> {
+    pub async fn restart(&self, index: usize) -> Result<()> {
         self.keeper.restart(index).await
     }
 

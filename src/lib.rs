@@ -67,6 +67,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Profiles => command::profiles::run(),
         Command::Lab(args) => command::lab::run(args).await,
         Command::Gate(args) => command::gate::run(args).await,
+        Command::Restore(args) => command::restore::run(args).await,
         Command::Keeper => command::keeper::run().await.map(|()| Outcome::Done),
     }
 }

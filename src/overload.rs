@@ -1,45 +1,79 @@
 //! Pushing servers past their limit, and undoing it whatever happens.
 //!
-//! Every fault is written down before it is applied: in this process, so that any end of the run can undo it, and on the
-//! cluster in overdrive's own namespace, so that the next start can when this process was killed.
+//! Every fault is written down before it is applied: in this process, so that any end of the run can undo it, and, on
+//! servers that outlive it, on the cluster in overdrive's own namespace, so that the next start can when this process was
+//! killed. A lab needs no such note: its servers end with us.
 
+mod applied;
 pub mod fail_command;
+mod gates;
+mod hold_tickets;
+pub mod journal;
+mod latency_event;
+mod limiter;
+mod parameters;
+mod processes;
+mod step_down;
+mod tickets;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
-use bson::{Document, doc};
+use anyhow::{Context, anyhow, bail, ensure};
 use futures_util::future::join_all;
-use mongodb::{Client, Collection};
+use mongodb::{Client, Namespace};
 
-use crate::client::errors;
+use self::applied::Applied;
+use self::journal::Journal;
 use crate::cluster::{Cluster, Member};
-use crate::owner;
-use crate::plan::{Fault, Members, Overload};
-
-/// Where applied faults are written down, in the data's database.
-const JOURNAL: &str = "overdrive.faults";
+use crate::lab::Lab;
+use crate::plan::{Fault, Mechanism, Members, Overload};
+use crate::snapshot::ServerFacts;
 
 /// No member is waited for longer when a fault is applied or undone.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The servers that faults are applied to.
-pub struct Bench {
-    cluster: Arc<Cluster>,
-    journal: Collection<Document>,
-    app: String,
-    /// Members with a fault on.
-    applied: Mutex<BTreeMap<usize, Applied>>,
+/// The servers that faults are applied to, and how they are reached.
+pub struct Ground {
+    /// The members, each with a control connection of its own.
+    pub cluster: Arc<Cluster>,
+    /// Our own servers, if they are.
+    pub lab: Option<Arc<Lab>>,
+    /// A control connection to the deployment as a whole.
+    pub control: Client,
+    /// The data's collection.
+    pub data: Namespace,
+    /// The application name of the load's connections.
+    pub app: String,
 }
 
-/// A fault that is on.
-struct Applied {
+/// Where faults are applied and undone.
+pub struct Bench {
+    ground: Ground,
+    journal: Option<Journal>,
+    /// By overload, for those that shed load: what does.
+    mechanisms: BTreeMap<String, Mechanism>,
+    /// What is on, in the order in which it was applied.
+    on: Mutex<Vec<On>>,
+}
+
+/// Something that is on at a member.
+#[derive(Clone)]
+struct On {
     /// The overload it is part of.
     overload: String,
-    /// What its counter said before; `None` until the member has answered.
-    before: Option<i64>,
+    /// The fault's kind.
+    kind: &'static str,
+    /// The member, by number.
+    member: usize,
+    applied: Applied,
+}
+
+impl On {
+    fn is(&self, other: &Self) -> bool {
+        (&self.overload, self.kind, self.member) == (&other.overload, other.kind, other.member)
+    }
 }
 
 /// What undoing came to.
@@ -62,64 +96,109 @@ impl Undone {
 }
 
 impl Bench {
-    /// `control` writes the journal; faults hit connections that call themselves `app`.
-    pub fn new(cluster: Arc<Cluster>, control: &Client, database: &str, app: String) -> Self {
-        Self {
-            cluster,
-            journal: control.database(database).collection(JOURNAL),
-            app,
-            applied: Mutex::default(),
+    /// Undoes what a run that was killed has left on; finds out how each of these overloads can be had.
+    ///
+    /// # Errors
+    /// When a member cannot do what the plan wants of it, a leftover cannot be undone, or its run still runs.
+    pub async fn prepare(
+        ground: Ground,
+        overloads: &[Overload],
+        say: impl FnMut(&str),
+    ) -> anyhow::Result<Self> {
+        let mut bench = Self::new(ground);
+        bench.undo_leftovers(say).await?;
+        for overload in overloads {
+            bench.check_numbers(overload)?;
+            let found =
+                bench.check(overload).await.with_context(|| format!("overload '{}'", overload.name))?;
+            bench.mechanisms.extend(found.map(|mechanism| (overload.name.clone(), mechanism)));
         }
+        Ok(bench)
+    }
+
+    /// Nothing is on yet, as far as is known.
+    pub fn new(ground: Ground) -> Self {
+        let journal = match ground.lab {
+            Some(_) => None,
+            None => Some(Journal::new(&ground.control, &ground.data.db)),
+        };
+        Self { ground, journal, mechanisms: BTreeMap::new(), on: Mutex::default() }
     }
 
     /// Undoes what a run that was killed has left on, and says where that was.
     ///
     /// # Errors
     /// When the journal cannot be read, a member it names does not obey, or the run that put the fault on still runs.
-    pub async fn undo_leftovers(&self) -> anyhow::Result<Vec<String>> {
-        let mut undone = Vec::new();
-        for (number, member) in self.cluster.members.iter().enumerate() {
-            let key = doc! { "_id": &member.address };
-            let entry = self
-                .journal
-                .find_one(key)
-                .await
-                .map_err(|e| anyhow!("reading the journal of faults failed: {}", errors::message(&e)))?;
-            if let Some(entry) = entry {
-                if let Some(process) = owner::running(&entry) {
-                    bail!(
-                        "another run on this machine (process {process}) has a fault on at {}: let it end first",
-                        member.address
-                    );
-                }
-                self.undo_member(number, None).await?;
-                undone.push(member.address.clone());
-            }
-        }
-        Ok(undone)
-    }
-
-    /// Whether every fault can be applied, before anything starts.
-    ///
-    /// # Errors
-    /// When a member cannot do what the plan wants of it.
-    pub async fn check(&self, overloads: &[Overload]) -> anyhow::Result<()> {
-        for overload in overloads {
-            self.numbers(overload)?;
-            match &overload.fault {
-                Fault::FailCommand(_) => {
-                    for member in &self.cluster.members {
-                        patiently(member, fail_command::check(&member.client, &member.address)).await?;
-                    }
-                }
-            }
+    pub async fn undo_leftovers(&self, mut say: impl FnMut(&str)) -> anyhow::Result<()> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        for left in journal.leftovers(&self.ground.cluster).await? {
+            let member = &self.ground.cluster.members[left.member];
+            patiently(member, left.applied.undo(&self.ground, left.member)).await?;
+            journal.cross_out(&member.address, left.kind).await;
+            say(&format!("{}: undid {} that an earlier run was killed over", member.address, left.kind));
         }
         Ok(())
     }
 
+    /// What sheds load in this trial, for the files: mechanisms joined by `+`; empty when nothing does.
+    pub fn mechanism(&self) -> String {
+        let all: BTreeSet<Mechanism> = self.mechanisms.values().copied().collect();
+        all.into_iter().map(Mechanism::name).collect::<Vec<_>>().join("+")
+    }
+
+    /// What every member says of itself now, and what its gate says of it.
+    pub async fn facts(&self) -> Vec<ServerFacts> {
+        let mut facts = self.ground.cluster.facts().await;
+        for facts in &mut facts {
+            gates::add_counters(&self.ground, facts);
+        }
+        facts
+    }
+
     /// The addresses of members.
     pub fn names(&self, members: &[usize]) -> Vec<&str> {
-        members.iter().map(|&number| self.cluster.members[number].address.as_str()).collect()
+        members.iter().map(|&number| self.ground.cluster.members[number].address.as_str()).collect()
+    }
+
+    /// How the overload can be had; what sheds load in it, if anything does.
+    async fn check(&self, overload: &Overload) -> anyhow::Result<Option<Mechanism>> {
+        let ground = &self.ground;
+        if overload.fault.needs_lab() && ground.lab.is_none() {
+            bail!("{} is done to processes, so it takes the lab: leave --uri out", overload.fault.kind());
+        }
+        match &overload.fault {
+            Fault::LimitRequests(fault) => {
+                return limiter::choose(ground, fault.mechanism, limiter::REQUESTS).await.map(Some);
+            }
+            Fault::LimitConnections(fault) => {
+                return limiter::choose(ground, fault.mechanism, limiter::CONNECTIONS).await.map(Some);
+            }
+            Fault::FailCommand(_) => {
+                for member in &ground.cluster.members {
+                    patiently(member, fail_command::check(&member.client, &member.address)).await?;
+                }
+                return Ok(Some(Mechanism::Failpoint));
+            }
+            Fault::Tickets(fault) => tickets::check(ground, fault).await?,
+            Fault::HoldTickets(_) => hold_tickets::check(ground).await?,
+            Fault::StepDown {} => step_down::check(ground)?,
+            Fault::LatencyEvent(_) | Fault::Stall {} | Fault::Kill {} => {}
+        }
+        Ok(None)
+    }
+
+    /// Does what has to be done before the load starts, so that the faults can be put on and undone at any time.
+    ///
+    /// # Errors
+    /// When a member refuses; what was applied before stays written down, to be undone.
+    pub async fn arm(&self, overloads: &[Overload]) -> anyhow::Result<()> {
+        for overload in overloads {
+            let native = self.mechanisms.get(&overload.name) == Some(&Mechanism::Native);
+            if native && matches!(overload.fault, Fault::LimitRequests(_)) {
+                limiter::exempt_members(self, overload).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Applies an overload and returns the members it hits, by number.
@@ -128,51 +207,95 @@ impl Bench {
     /// When a member refuses; what was applied before stays written down, to be undone.
     pub async fn apply(&self, overload: &Overload) -> anyhow::Result<Vec<usize>> {
         let targets = self.targets(&overload.members).await?;
+        let kind = overload.fault.kind();
         for &number in &targets {
             // Roles can change hands between two overloads that the plan kept apart by them.
-            anyhow::ensure!(
-                !self.applied().contains_key(&number),
-                "{} has a fault on already, and can have one alone",
-                self.cluster.members[number].address
+            ensure!(
+                !self.on().iter().any(|on| on.member == number && on.kind == kind),
+                "{} has {kind} on already, and can have one alone",
+                self.ground.cluster.members[number].address
             );
         }
-        for &number in &targets {
-            self.applied().insert(number, Applied { overload: overload.name.clone(), before: None });
-        }
         // All at once: what is between the planned and the real time of the change is not overloaded yet.
-        join_all(targets.iter().map(|&number| self.write_down(number, overload)))
-            .await
-            .into_iter()
-            .collect::<anyhow::Result<()>>()?;
-        let Fault::FailCommand(fault) = &overload.fault;
-        let counts = join_all(targets.iter().map(|&number| {
-            let member = &self.cluster.members[number];
-            patiently(member, fail_command::apply(&member.client, &member.address, fault, &self.app))
-        }))
-        .await;
-        for (&number, before) in targets.iter().zip(counts) {
-            let before = Some(before?);
-            self.applied().insert(number, Applied { overload: overload.name.clone(), before });
-        }
+        let each = targets.iter().map(|&number| self.apply_to(number, overload));
+        join_all(each).await.into_iter().collect::<anyhow::Result<()>>()?;
         Ok(targets)
     }
 
-    async fn write_down(&self, number: usize, overload: &Overload) -> anyhow::Result<()> {
-        let member = &self.cluster.members[number];
-        let mut entry = owner::this();
-        entry.insert("kind", overload.fault.kind());
-        let written =
-            self.journal.update_one(doc! { "_id": &member.address }, doc! { "$set": entry }).upsert(true);
-        tokio::time::timeout(PATIENCE, async { written.await })
-            .await
-            .context("writing the fault down took too long")?
-            .map(drop)
-            .map_err(|e| anyhow!("writing the fault down failed: {}", errors::message(&e)))
+    async fn apply_to(&self, number: usize, overload: &Overload) -> anyhow::Result<()> {
+        let (ground, name) = (&self.ground, &overload.name);
+        let member = &ground.cluster.members[number];
+        let put =
+            async |applied: Applied| self.write_down(name, overload.fault.kind(), number, applied).await;
+        match &overload.fault {
+            Fault::FailCommand(fault) => {
+                put(Applied::FailCommand { before: None }).await?;
+                let turn_on = fail_command::apply(&member.client, &member.address, fault, &ground.app);
+                let before = Some(patiently(member, turn_on).await?);
+                self.note(name, number, Applied::FailCommand { before });
+            }
+            Fault::LimitRequests(fault) => match self.mechanisms.get(name) {
+                Some(Mechanism::Native) => {
+                    limiter::native(member, &limiter::request_settings(fault), put).await?;
+                }
+                _ => gates::limit_requests(ground, number, fault, put).await?,
+            },
+            Fault::LimitConnections(fault) => match self.mechanisms.get(name) {
+                Some(Mechanism::Native) => {
+                    limiter::native(member, &limiter::connection_settings(fault), put).await?;
+                }
+                _ => gates::limit_connections(ground, number, fault, put).await?,
+            },
+            Fault::Tickets(fault) => tickets::apply(member, fault, put).await?,
+            Fault::HoldTickets(fault) => put(hold_tickets::start(ground, number, fault).await?).await?,
+            Fault::LatencyEvent(fault) => {
+                put(Applied::LatencyEvent(ground.data.coll.clone(), None)).await?;
+                self.note(name, number, latency_event::start(ground, fault));
+            }
+            Fault::Stall {} => {
+                put(Applied::Stall).await?;
+                processes::stop(ground, number)?;
+            }
+            Fault::Kill {} => {
+                put(Applied::Kill).await?;
+                processes::kill(ground, number)?;
+            }
+            Fault::StepDown {} => {
+                put(Applied::StepDown).await?;
+                patiently(member, step_down::apply(member, overload.length)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that something is about to be on: here, and where the next start finds it.
+    async fn write_down(
+        &self,
+        overload: &str,
+        kind: &'static str,
+        member: usize,
+        applied: Applied,
+    ) -> anyhow::Result<()> {
+        let on = On { overload: overload.to_owned(), kind, member, applied };
+        self.on().push(on.clone());
+        match &self.journal {
+            Some(journal) => {
+                journal.write_down(&self.ground.cluster.members[member].address, kind, &on.applied).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Knows more of something that is on.
+    fn note(&self, overload: &str, member: usize, applied: Applied) {
+        if let Some(on) = self.on().iter_mut().find(|on| on.overload == overload && on.member == member) {
+            on.applied = applied;
+        }
     }
 
     /// Undoes an overload where it is on.
     pub async fn undo(&self, overload: &Overload) -> Undone {
-        self.undo_where(|applied| applied.overload == overload.name).await
+        self.undo_where(|on| on.overload == overload.name && on.kind == overload.fault.kind()).await
     }
 
     /// Undoes everything that is on. Called at every end.
@@ -180,16 +303,22 @@ impl Bench {
         self.undo_where(|_| true).await
     }
 
-    async fn undo_where(&self, wanted: impl Fn(&Applied) -> bool) -> Undone {
-        let on: Vec<(usize, String, Option<i64>)> = self
-            .applied()
-            .iter()
-            .filter(|(_, applied)| wanted(applied))
-            .map(|(&number, applied)| (number, applied.overload.clone(), applied.before))
-            .collect();
-        let answers = join_all(on.iter().map(|(number, _, before)| self.undo_member(*number, *before))).await;
+    /// The last applied is the first undone: what made the others safe goes last.
+    async fn undo_where(&self, wanted: impl Fn(&On) -> bool) -> Undone {
+        let mut by_member: BTreeMap<usize, Vec<On>> = BTreeMap::new();
+        for on in self.on().iter().rev().filter(|on| wanted(on)) {
+            by_member.entry(on.member).or_default().push(on.clone());
+        }
+        let each = by_member.into_values().map(|of_member| async {
+            let mut answers = Vec::new();
+            for on in of_member {
+                let answer = self.undo_one(&on).await;
+                answers.push((on.overload, answer));
+            }
+            answers
+        });
         let mut undone = Undone::default();
-        for ((_, overload, _), answer) in on.into_iter().zip(answers) {
+        for (overload, answer) in join_all(each).await.into_iter().flatten() {
             let line = answer.unwrap_or_else(|error| {
                 undone.failed.push(format!("overload '{overload}': {error:#}"));
                 format!("{error:#}")
@@ -199,28 +328,25 @@ impl Bench {
         undone
     }
 
-    async fn undo_member(&self, number: usize, before: Option<i64>) -> anyhow::Result<String> {
-        let member = &self.cluster.members[number];
-        let count = patiently(member, fail_command::undo(&member.client, &member.address)).await?;
-        self.applied().remove(&number);
-        // The fault is off; an entry that stays only makes the next start turn it off again.
-        let _ = tokio::time::timeout(PATIENCE, async {
-            self.journal.delete_one(doc! { "_id": &member.address }).await
-        })
-        .await;
-        Ok(match before {
-            Some(before) => format!("{}: {} commands rejected", member.address, count - before),
-            None => format!("{}: turned off", member.address),
-        })
+    async fn undo_one(&self, on: &On) -> anyhow::Result<String> {
+        let member = &self.ground.cluster.members[on.member];
+        let said =
+            patiently_for(member, on.applied.patience(), on.applied.undo(&self.ground, on.member)).await?;
+        self.on().retain(|other| !other.is(on));
+        if let Some(journal) = &self.journal {
+            journal.cross_out(&member.address, on.kind).await;
+        }
+        Ok(format!("{}: {said}", member.address))
     }
 
-    fn applied(&self) -> MutexGuard<'_, BTreeMap<usize, Applied>> {
-        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
+    fn on(&self) -> MutexGuard<'_, Vec<On>> {
+        self.on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn targets(&self, members: &Members) -> anyhow::Result<Vec<usize>> {
-        let count = self.cluster.members.len();
-        let primary = || async { self.cluster.primary().await.context("there is no primary to overload") };
+        let cluster = &self.ground.cluster;
+        let count = cluster.members.len();
+        let primary = || async { cluster.primary().await.context("there is no primary to overload") };
         Ok(match members {
             Members::All => (0..count).collect(),
             Members::Primary => vec![primary().await?],
@@ -233,9 +359,9 @@ impl Bench {
     }
 
     /// Whether the members that an overload numbers are there.
-    fn numbers(&self, overload: &Overload) -> anyhow::Result<()> {
+    fn check_numbers(&self, overload: &Overload) -> anyhow::Result<()> {
         let Members::Numbers(numbers) = &overload.members else { return Ok(()) };
-        let count = self.cluster.members.len();
+        let count = self.ground.cluster.members.len();
         match numbers.iter().find(|&&number| number >= count) {
             None => Ok(()),
             Some(beyond) => bail!(
@@ -247,9 +373,25 @@ impl Bench {
     }
 }
 
+impl Ground {
+    /// The lab's own number of a member.
+    fn lab_member(&self, number: usize) -> Option<(&Lab, usize)> {
+        let lab = self.lab.as_deref()?;
+        Some((lab, lab.number_of(&self.cluster.members[number].address)?))
+    }
+}
+
 /// A control connection waits long for a server that is gone; a fault is worth seconds.
 async fn patiently<T>(member: &Member, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::time::timeout(PATIENCE, work)
+    patiently_for(member, PATIENCE, work).await
+}
+
+async fn patiently_for<T>(
+    member: &Member,
+    patience: Duration,
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    tokio::time::timeout(patience, work)
         .await
         .with_context(|| format!("{} does not answer, whether a fault is on or not", member.address))?
 }

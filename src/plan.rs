@@ -16,7 +16,10 @@ pub use client::OptionSetting;
 pub use gate::{GateSettings, Generation, Limit};
 pub use load::{Arrivals, Load, Model, Stage};
 pub use operation::{Action, Operation};
-pub use overload::{FailCommand, Fault, Members, Overload};
+pub use overload::{
+    FailCommand, Fault, HoldTickets, LatencyEvent, LimitConnections, LimitRequests, Mechanism, Members,
+    Overload, Tickets,
+};
 pub use template::Template;
 
 /// One trial, resolved.

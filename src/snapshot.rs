@@ -209,7 +209,7 @@ pub struct ServerFacts {
 }
 
 /// The numbers of a server that results keep, in the order of their columns. New ones are added at the end only.
-pub const SERVER_COUNTERS: [&str; 24] = [
+pub const SERVER_COUNTERS: [&str; 31] = [
     "opcounters_insert",
     "opcounters_query",
     "opcounters_update",
@@ -234,6 +234,13 @@ pub const SERVER_COUNTERS: [&str; 24] = [
     "network_requests",
     "network_in_bytes",
     "network_out_bytes",
+    "admissions_waiting",
+    "connection_admissions_attempted",
+    "connection_admissions_successful",
+    "connection_admissions_rejected",
+    "connection_admissions_exempted",
+    "connection_admissions_waiting",
+    "connection_admission_tokens_available",
 ];
 
 /// Something that happened at a moment, rather than over an interval.

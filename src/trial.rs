@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use futures_util::FutureExt;
 use jiff::Timestamp;
-use mongodb::Client;
+use mongodb::{Client, Namespace};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -24,7 +24,8 @@ use crate::cluster::Cluster;
 use crate::control::Control;
 use crate::engine;
 use crate::interrupts::Interrupts;
-use crate::overload::Bench;
+use crate::lab::Lab;
+use crate::overload::{self, Bench};
 use crate::plan::{OptionSetting, Plan};
 use crate::progress::Progress;
 use crate::results::{EndFacts, RunDirectory, Summary, TrialFacts, Writer};
@@ -50,6 +51,8 @@ pub struct Setup {
     pub label: Option<String>,
     /// What people should read beside the numbers.
     pub notes: Vec<String>,
+    /// The lab that the target is, if it is one.
+    pub lab: Option<Arc<Lab>>,
 }
 
 /// A trial that ran, however it went.
@@ -71,19 +74,16 @@ pub async fn run(
     progress: &mut dyn Progress,
     interrupts: &mut Interrupts,
 ) -> anyhow::Result<Finished> {
-    let ground = interrupts.before_load(Ground::find(&setup, progress)).await?;
-    let mut running = interrupts.before_load(Running::start(&setup, progress)).await?;
-    let driving = running.drive(&setup, &ground, progress, interrupts.clone());
+    let ground = interrupts.before_load(find(&setup, progress)).await?;
     let result = tokio::select! {
         // A panic is an error like others here: faults have to be undone first.
-        result = AssertUnwindSafe(driving).catch_unwind() => {
+        result = AssertUnwindSafe(load(&setup, &ground, progress, interrupts)).catch_unwind() => {
             result.unwrap_or_else(|_| Err(anyhow!("overdrive itself failed: please report the message above")))
         }
         () = second(interrupts) => Err(anyhow!("left at the second request: results are not whole")),
     };
     // Whatever happened, and before anything else is said about it.
     let undone = ground.bench.undo_all().await.complete();
-    running.engine.abort();
     shut_down(ground.control).await;
     let mut finished = result?;
     finished.trouble = finished.trouble.or(undone.err());
@@ -97,20 +97,39 @@ struct Ground {
     bench: Arc<Bench>,
 }
 
-impl Ground {
-    async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Self> {
-        let uri = &setup.target.uri;
-        let cluster = Arc::new(Cluster::connect(uri).await?);
-        progress.found(&cluster);
-        let control = connect(&uri.control()).await?;
-        let app = uri.option("appName").unwrap_or_default();
-        let bench = Arc::new(Bench::new(Arc::clone(&cluster), &control, &setup.plan.data.database, app));
-        for member in bench.undo_leftovers().await? {
-            progress.note(&format!("{member}: undid a fault that an earlier run was killed over"));
-        }
-        bench.check(&setup.plan.overloads).await?;
-        Ok(Self { cluster, control, bench })
-    }
+async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Ground> {
+    let uri = &setup.target.uri;
+    let lab = setup.lab.as_deref();
+    // Gates are for those who are to be limited.
+    let round_the_gates = |address: &str| {
+        let lab = lab?;
+        Some(lab.addresses()[lab.number_of(address)?].to_string())
+    };
+    let cluster = Arc::new(Cluster::connect(uri, round_the_gates).await?);
+    progress.found(&cluster);
+    let control = connect(&uri.control()).await?;
+    let data = &setup.plan.data;
+    let ground = overload::Ground {
+        cluster: Arc::clone(&cluster),
+        lab: setup.lab.clone(),
+        control: control.clone(),
+        data: Namespace::new(&data.database, &data.collection),
+        app: uri.option("appName").unwrap_or_default(),
+    };
+    let bench = Bench::prepare(ground, &setup.plan.overloads, |text| progress.note(text)).await?;
+    Ok(Ground { cluster, control, bench: Arc::new(bench) })
+}
+
+/// Everything from the data on, during which faults may be on.
+async fn load(
+    setup: &Setup,
+    ground: &Ground,
+    progress: &mut dyn Progress,
+    interrupts: &Interrupts,
+) -> anyhow::Result<Finished> {
+    interrupts.before_load(ground.bench.arm(&setup.plan.overloads)).await?;
+    let mut running = interrupts.before_load(Running::start(setup, progress)).await?;
+    running.drive(setup, ground, progress, interrupts.clone()).await
 }
 
 async fn second(interrupts: &Interrupts) {
@@ -169,7 +188,7 @@ impl Running {
             setup.profile_text.as_bytes(),
         )?;
         progress.started(&setup.plan, directory.path());
-        let facts = self.facts(setup, &ground.cluster);
+        let facts = self.facts(setup, ground);
         let mut writer = Writer::start(&directory, facts)?;
         let followed = self.follow(setup, ground, &mut writer, progress, interrupts).await;
         let ended = match followed {
@@ -212,7 +231,7 @@ impl Running {
                     Some(Report::Snapshot(snapshot)) => {
                         progress.snapshot(&setup.plan, &snapshot);
                         // Asked now, so that what they say is of this interval's end; none is waited for a second.
-                        let facts = ground.cluster.facts().await;
+                        let facts = ground.bench.facts().await;
                         for event in watch.events(&snapshot, &facts) {
                             progress.event(&event);
                             writer.event(event)?;
@@ -270,14 +289,15 @@ impl Running {
         now
     }
 
-    fn facts(&self, setup: &Setup, cluster: &Cluster) -> TrialFacts {
+    fn facts(&self, setup: &Setup, ground: &Ground) -> TrialFacts {
         TrialFacts {
             trial: 1,
             variant: "base".to_owned(),
             repeat: 1,
             plan: (*setup.plan).clone(),
             driver: self.driver.clone(),
-            server_versions: vec![cluster.version.clone()],
+            server_versions: vec![ground.cluster.version.clone()],
+            mechanism: ground.bench.mechanism(),
             params: params(&setup.plan.client),
             options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
             go: Timestamp::now(),

@@ -2,6 +2,7 @@
 //! again to the same value, and travels through serde as that text.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -179,6 +180,29 @@ impl Rate {
     /// Operations per second.
     pub const fn get(self) -> f64 {
         self.0
+    }
+}
+
+/// A whole number per second, which is what servers' limits take. Text is that of a [`Rate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeRate(NonZeroU32);
+
+impl WholeRate {
+    /// Per second.
+    pub const fn get(self) -> NonZeroU32 {
+        self.0
+    }
+}
+
+impl FromStr for WholeRate {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let rate = text.parse::<Rate>()?.get();
+        // A whole number prints without a fraction, and parses again.
+        rate.to_string().parse().map(Self).map_err(|_| {
+            UnitError(format!("'{text}' is no whole number per second, which is what servers take"))
+        })
     }
 }
 

@@ -4,8 +4,9 @@ use std::num::NonZeroU32;
 
 use clap::Args;
 
+use crate::plan::gate::LONGEST_BASE_BACKOFF_MS;
 use crate::plan::{GateSettings, Generation, Limit};
-use crate::units::{Rate, Span};
+use crate::units::{Span, UnitError, WholeRate};
 
 /// The limits of a gate; by default there are none.
 #[derive(Clone, Debug, Args)]
@@ -30,7 +31,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "connection_rate")]
     connection_queue_depth: u32,
     /// Tell clients to base their backoff on this many milliseconds
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..))]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(1..=LONGEST_BASE_BACKOFF_MS))]
     base_backoff_ms: Option<i64>,
     /// Whose rejections to copy: those of 9.0 also say that nothing was written
     #[arg(long, value_name = "VERSION", default_value = "9.0", value_parser = generation)]
@@ -62,13 +63,8 @@ impl LimitArgs {
     }
 }
 
-/// Servers take whole numbers per second.
-fn whole_rate(text: &str) -> Result<NonZeroU32, String> {
-    let rate = text.parse::<Rate>().map_err(|error| error.to_string())?.get();
-    // A whole number prints without a fraction, and parses again.
-    rate.to_string()
-        .parse()
-        .map_err(|_| format!("'{text}' is no whole number per second, which is what servers take"))
+fn whole_rate(text: &str) -> Result<NonZeroU32, UnitError> {
+    text.parse::<WholeRate>().map(WholeRate::get)
 }
 
 fn generation(text: &str) -> Result<Generation, String> {

@@ -1,6 +1,5 @@
 //! `overdrive run`: resolve, find a deployment, run the trial, show what came of it.
 
-use std::env::VarError;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use jiff::Timestamp;
 
+use super::target::given_uri;
 use super::{Outcome, UsageError, open_profile, print, resolve_plan};
 use crate::cli::{RunArgs, Ui};
 use crate::client::merge::{APP_NAME, Resolved, resolve_options};
@@ -15,17 +15,14 @@ use crate::client::uri::Uri;
 use crate::client::version::DRIVER_VERSION;
 use crate::interrupts::Interrupts;
 use crate::lab::{Lab, LabOptions};
-use crate::plan::{Model, Plan};
+use crate::plan::{GateSettings, Model, Plan};
+use crate::profile::describe;
 use crate::profile::estimate::doubts;
-use crate::profile::{describe, masked};
 use crate::progress::{Lines, Progress, Silent};
 use crate::report;
 use crate::results::{HostFacts, RunFacts};
 use crate::stderr::{flush, tell};
 use crate::trial::{self, Finished, Setup};
-
-/// Where the connection string comes from when the command line has none.
-const VARIABLE: &str = "OVERDRIVE_URI";
 
 /// A connection string of the same shape as the lab's.
 const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
@@ -37,7 +34,7 @@ const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
 pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     let profile = open_profile(&args.load.profile)?;
     let plan = resolve_plan(&profile, &args.load)?;
-    let given = given_uri(&args)?;
+    let given = given_uri(&args.target)?;
     // Options that no deployment would take are told before a lab is started for them.
     let target = match &given {
         Some(uri) => resolve_target(uri, &plan)?,
@@ -59,7 +56,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     };
     let lab = match given {
         Some(_) => None,
-        None => Some(start_lab(args.mongod.as_deref(), &interrupts).await?),
+        None => Some(Arc::new(start_lab(&plan, args.mongod.as_deref(), &interrupts).await?)),
     };
     let target = match &lab {
         Some(lab) => resolve_target(&Uri::parse(lab.uri())?, &plan)?,
@@ -74,6 +71,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         profile_text: profile.text,
         out: args.out,
         label: args.label,
+        lab: lab.clone(),
     };
     let result = trial::run(setup, &mut *progress, &mut interrupts).await;
     let stopped = stop_lab(lab, &mut interrupts).await;
@@ -102,37 +100,18 @@ fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {
     resolve_options(uri, &plan.client, scope.as_deref(), DRIVER_VERSION).map_err(UsageError::new)
 }
 
-fn given_uri(args: &RunArgs) -> anyhow::Result<Option<Uri>> {
-    let text = match (&args.uri, &args.uri_file) {
-        (Some(uri), _) => Some(uri.clone()),
-        (None, Some(file)) => Some(read_uri(file)?),
-        // By hand, since what is on the command line goes before it and does not contradict it.
-        (None, None) => match std::env::var(VARIABLE) {
-            Ok(uri) => Some(uri).filter(|uri| !uri.is_empty()),
-            Err(VarError::NotPresent) => None,
-            Err(VarError::NotUnicode(_)) => {
-                return Err(UsageError::new(format!("${VARIABLE} is not UTF-8 text")).into());
-            }
-        },
-    };
-    text.map(|text| Uri::parse(text.trim()).map_err(|error| UsageError::new(error).into())).transpose()
-}
-
-fn read_uri(file: &Path) -> anyhow::Result<String> {
-    // Where a file is asked for, a connection string is easily given, with its password.
-    let shown = masked(file.display().to_string(), &[]);
-    std::fs::read_to_string(file)
-        .map_err(|error| UsageError::new(format!("--uri-file {shown}: {error}")).into())
-}
-
-async fn start_lab(mongod: Option<&Path>, interrupts: &Interrupts) -> anyhow::Result<Lab> {
-    let options = LabOptions { mongod: mongod.map(Path::to_owned), ..LabOptions::new()? };
+async fn start_lab(plan: &Plan, mongod: Option<&Path>, interrupts: &Interrupts) -> anyhow::Result<Lab> {
+    // Gates that let everything through until the timeline says otherwise; without such an overload they would only cost.
+    let gates =
+        plan.overloads.iter().any(|overload| overload.fault.takes_gates()).then(GateSettings::default);
+    let options = LabOptions { mongod: mongod.map(Path::to_owned), gates, ..LabOptions::new()? };
     let starting = async { Lab::start(&options, &tell).await.context("the lab did not start") };
     interrupts.before_load(starting).await
 }
 
-async fn stop_lab(lab: Option<Lab>, interrupts: &mut Interrupts) -> anyhow::Result<()> {
-    let Some(lab) = lab else { return Ok(()) };
+async fn stop_lab(lab: Option<Arc<Lab>>, interrupts: &mut Interrupts) -> anyhow::Result<()> {
+    // Whoever should still hold it holds it no longer than this process: then its keeper ends it.
+    let Some(lab) = lab.and_then(Arc::into_inner) else { return Ok(()) };
     tokio::select! {
         stopped = lab.stop() => stopped,
         // Leaving now is safe: the keeper ends the mongods without us.

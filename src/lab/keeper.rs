@@ -96,13 +96,20 @@ impl fmt::Display for Death {
 pub struct Keeper {
     /// None once somebody waits for it.
     child: Option<Child>,
+    /// One question at a time.
+    line: tokio::sync::Mutex<Line>,
+    directory: PathBuf,
+    members: Mutex<Vec<Member>>,
+    deaths: Arc<Mutex<Vec<Death>>>,
+}
+
+/// The way to a keeper and back.
+#[derive(Debug)]
+struct Line {
     /// The pipe whose end means the end; requests go through it until then.
     lifeline: Option<ChildStdin>,
     /// Everything it says that is no death: one answer per line sent.
     answers: UnboundedReceiver<Report>,
-    directory: PathBuf,
-    members: Vec<Member>,
-    deaths: Arc<Mutex<Vec<Death>>>,
 }
 
 impl Keeper {
@@ -122,10 +129,9 @@ impl Keeper {
         let (answer, answers) = unbounded_channel();
         let mut keeper = Self {
             child: Some(child),
-            lifeline,
-            answers,
+            line: tokio::sync::Mutex::new(Line { lifeline, answers }),
             directory: PathBuf::new(),
-            members: Vec::new(),
+            members: Mutex::default(),
             deaths: Arc::clone(&deaths),
         };
         thread::Builder::new()
@@ -135,7 +141,7 @@ impl Keeper {
         match keeper.ask(order).await.context("cannot start the lab")? {
             Report::Started { directory, members } => {
                 keeper.directory = directory;
-                keeper.members = members;
+                keeper.members = Mutex::new(members);
                 Ok(keeper)
             }
             Report::Failed { message } => bail!("cannot start the lab: {message}"),
@@ -144,12 +150,14 @@ impl Keeper {
     }
 
     /// Starts a member again, and returns when it accepts connections.
-    pub async fn restart(&mut self, index: usize) -> Result<()> {
-        let member = *self.members.get(index).with_context(|| format!("the lab has no member {index}"))?;
+    pub async fn restart(&self, index: usize) -> Result<()> {
+        let member = self.members().get(index).copied();
+        let member = member.with_context(|| format!("the lab has no member {index}"))?;
         let address = member.address;
         match self.ask(&Request::Restart(index)).await.with_context(|| format!("cannot restart {address}"))? {
             Report::Restarted(member) => {
-                self.members[index] = member;
+                let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+                members.iter_mut().filter(|known| known.address == address).for_each(|known| *known = member);
                 Ok(())
             }
             Report::Failed { message } => bail!("cannot restart the mongod at {address}: {message}"),
@@ -158,8 +166,8 @@ impl Keeper {
     }
 
     /// The mongods.
-    pub fn members(&self) -> &[Member] {
-        &self.members
+    pub fn members(&self) -> Vec<Member> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The keeper's own process id; 0 once it is being stopped.
@@ -179,7 +187,7 @@ impl Keeper {
 
     /// Has the keeper stop the mongods, and waits until it has ended.
     pub async fn stop(mut self) -> Result<()> {
-        self.lifeline = None;
+        self.line.get_mut().lifeline = None;
         let Some(mut child) = self.child.take() else { return Ok(()) };
         let pid = child.id();
         // Not the runtime's own blocking thread: a runtime does not end before those do, and whoever stops waiting
@@ -200,19 +208,20 @@ impl Keeper {
     }
 
     /// Says a line and waits for the answer.
-    async fn ask(&mut self, what: &impl Serialize) -> Result<Report> {
-        let mut line = serde_json::to_vec(what)?;
-        line.push(b'\n');
-        let pipe = self.lifeline.as_mut().context("the lab's keeper is being stopped")?;
+    async fn ask(&self, what: &impl Serialize) -> Result<Report> {
+        let mut text = serde_json::to_vec(what)?;
+        text.push(b'\n');
+        let line = &mut *self.line.lock().await;
+        let pipe = line.lifeline.as_mut().context("the lab's keeper is being stopped")?;
         // A line is far smaller than a pipe's buffer, so this does not block.
-        pipe.write_all(&line).context("the lab's keeper has ended")?;
-        self.answers.recv().await.context("the lab's keeper has ended without a word")
+        pipe.write_all(&text).context("the lab's keeper has ended")?;
+        line.answers.recv().await.context("the lab's keeper has ended without a word")
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.lifeline = None;
+        self.line.get_mut().lifeline = None;
         if let Some(mut child) = self.child.take() {
             // Only so that it is no zombie while we live: it ends without us, and without this thread.
             thread::Builder::new().spawn(move || child.wait()).ok();

@@ -9,6 +9,13 @@ use crate::units::Span;
 /// The server's code for a request that its rate limiter rejects.
 pub const RATE_LIMIT_EXCEEDED: i32 = 462;
 
+/// The longest time that clients can be told to base their backoff on: ten minutes. Drivers double it with each retry,
+/// and some compute that in few bits.
+pub const LONGEST_BASE_BACKOFF_MS: i64 = 600_000;
+
+/// The most that can wait for a token.
+pub const MOST_WAITING: u32 = 1_000_000;
+
 /// Who a gate exempts from its limits unless told otherwise, by how application or driver call themselves in a
 /// connection's first hello: the members of a replica set among themselves, and overdrive's control connections. A low
 /// limit that shed heartbeats or the oplog would break the set instead of loading it.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::gate::{Generation, Limit};
 use crate::units::{Offset, Span};
 
 /// One entry of the overload timeline.
@@ -61,31 +62,119 @@ impl Members {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
+    /// A limit on requests: the server's own (from 8.2 on), or that of the lab's gates.
+    LimitRequests(LimitRequests),
+    /// A limit on new connections, likewise.
+    LimitConnections(LimitConnections),
     /// The server's own failpoint: rejects a share of the commands, whatever the load.
     FailCommand(FailCommand),
+    /// Fewer operations than usual at a time inside the storage engine.
+    Tickets(Tickets),
+    /// Operations of overdrive's own that occupy the storage engine.
+    HoldTickets(HoldTickets),
+    /// Many documents in the collection under query, which makes every scan of it slow; they go away at the end.
+    LatencyEvent(LatencyEvent),
+    /// The server's process is stopped, and goes on at the end.
+    Stall {},
+    /// The server's process is killed, and started again at the end.
+    Kill {},
+    /// The primary gives up its office, and does not stand for it until the end.
+    StepDown {},
 }
 
 impl Fault {
     /// The kind as profiles and `--allow-faults` spell it.
     pub const fn kind(&self) -> &'static str {
         match self {
+            Self::LimitRequests(_) => "limit_requests",
+            Self::LimitConnections(_) => "limit_connections",
             Self::FailCommand(_) => "fail_command",
+            Self::Tickets(_) => "tickets",
+            Self::HoldTickets(_) => "hold_tickets",
+            Self::LatencyEvent(_) => "latency_event",
+            Self::Stall {} => "stall",
+            Self::Kill {} => "kill",
+            Self::StepDown {} => "step_down",
         }
     }
 
     /// Whether it hits connections of one application name alone.
     pub const fn goes_by_name(&self) -> bool {
-        match self {
-            Self::FailCommand(_) => true,
-        }
+        matches!(self, Self::FailCommand(_))
     }
 
-    /// Whether what it rejects depends on how much load there is.
+    /// Whether it takes the lab, since it is done to processes.
+    pub const fn needs_lab(&self) -> bool {
+        matches!(self, Self::Stall {} | Self::Kill {})
+    }
+
+    /// Whether gates do it where the servers cannot.
+    pub const fn takes_gates(&self) -> bool {
+        matches!(self, Self::LimitRequests(_) | Self::LimitConnections(_))
+    }
+
+    /// Whether it is of the primary by its nature, so that there are no members to choose.
+    pub const fn is_of_the_primary(&self) -> bool {
+        matches!(self, Self::LatencyEvent(_) | Self::StepDown {})
+    }
+
+    /// Whether what it rejects, if anything, depends on how much load there is.
     pub const fn depends_on_load(&self) -> bool {
+        !matches!(self, Self::FailCommand(_))
+    }
+}
+
+/// What sheds load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mechanism {
+    /// The server's own limiter.
+    Native,
+    /// A gate before each member of the lab.
+    Gate,
+    /// The server's own failpoint, which does not depend on load.
+    Failpoint,
+}
+
+impl Mechanism {
+    /// As files have it.
+    pub const fn name(self) -> &'static str {
         match self {
-            Self::FailCommand(_) => false,
+            Self::Native => "native",
+            Self::Gate => "gate",
+            Self::Failpoint => "failpoint",
         }
     }
+}
+
+/// A token bucket before every request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitRequests {
+    /// Its size.
+    #[serde(flatten)]
+    pub limit: Limit,
+    /// What is to shed; without it the servers' own limiter where there is one, else the gates.
+    pub mechanism: Option<Mechanism>,
+    /// What clients are told to base their backoff on, in milliseconds; `None` leaves that to them.
+    pub base_backoff_ms: Option<i64>,
+    /// Off, rejections lack the label `RetryableError`.
+    pub allow_retries: bool,
+    /// Whose rejections a gate copies.
+    pub generation: Generation,
+    /// The code of a gate's rejections.
+    pub code: i32,
+    /// The labels of a gate's rejections, instead of the generation's.
+    pub labels: Option<Vec<String>>,
+}
+
+/// A token bucket before every new connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitConnections {
+    /// Its size.
+    #[serde(flatten)]
+    pub limit: Limit,
+    /// What is to shed; without it the servers' own limiter where there is one, else the gates.
+    pub mechanism: Option<Mechanism>,
 }
 
 /// Rejection by the server's `failCommand` failpoint.
@@ -99,4 +188,42 @@ pub struct FailCommand {
     pub code: i32,
     /// Its labels; may be empty.
     pub labels: Vec<String>,
+}
+
+/// The fewest tickets that a server takes.
+pub const FEWEST_TICKETS: u32 = 5;
+/// More would be no limit.
+pub const MOST_TICKETS: u32 = 100_000;
+/// The most tickets that are occupied: each takes a connection of its own.
+pub const MOST_HELD: u32 = 1000;
+/// The most documents of a latency event.
+pub const MOST_EXTRA: u64 = 100_000_000;
+/// The most bytes in each of them; a document must stay below 16 MB.
+pub const LARGEST_EXTRA: u32 = 1_000_000;
+
+/// How many operations the storage engine takes at a time; at least one of the two is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tickets {
+    /// Reads.
+    pub read: Option<u32>,
+    /// Writes.
+    pub write: Option<u32>,
+}
+
+/// Operations that hold tickets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldTickets {
+    /// How many tickets are held.
+    pub count: u32,
+    /// How long each is held at a time, before it is given back and taken again.
+    pub hold: Span,
+}
+
+/// Documents that are inserted at the start and deleted at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyEvent {
+    /// How many.
+    pub documents: u64,
+    /// Bytes of text in each.
+    pub size: u32,
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::plan::client::OptionSource;
-use crate::plan::{Arrivals, Fault, Members, Model, Plan, Stage};
+use crate::plan::{Arrivals, Fault, Limit, Members, Model, Plan, Stage};
 
 use super::diagnostic::either;
 use super::estimate::{Estimate, doubts, option};
@@ -127,20 +127,54 @@ fn overloads(plan: &Plan) -> String {
                     format!("members {}", numbers.join(", "))
                 }
             };
-            let Fault::FailCommand(fault) = &overload.fault;
-            let commands: Vec<&str> = fault.commands.iter().map(String::as_str).collect();
             format!(
-                "{} at {} for {}, on {members}: rejects {:.0} % of {} (code {})",
+                "{} at {} for {}, on {members}: {}",
                 overload.name,
                 overload.at,
                 overload.length,
-                fault.probability * 100.0,
-                either(&commands).replace(" or ", " and "),
-                fault.code,
+                fault(&overload.fault)
             )
         })
         .collect();
     section("overload", &lines)
+}
+
+/// What a fault does, in words.
+fn fault(fault: &Fault) -> String {
+    match fault {
+        Fault::LimitRequests(fault) => format!("rejects requests beyond {}", limit(&fault.limit)),
+        Fault::LimitConnections(fault) => format!("refuses connections beyond {}", limit(&fault.limit)),
+        Fault::FailCommand(fault) => {
+            let commands: Vec<&str> = fault.commands.iter().map(String::as_str).collect();
+            format!(
+                "rejects {:.0} % of {} (code {})",
+                fault.probability * 100.0,
+                either(&commands).replace(" or ", " and "),
+                fault.code
+            )
+        }
+        Fault::Tickets(fault) => {
+            let each = [("reads", fault.read), ("writes", fault.write)];
+            let each: Vec<String> =
+                each.iter().filter_map(|(what, n)| n.map(|n| format!("{n} {what}"))).collect();
+            format!("lets the storage engine take {} at a time", each.join(" and "))
+        }
+        Fault::HoldTickets(fault) => format!("holds {} read tickets, {} at a time", fault.count, fault.hold),
+        Fault::LatencyEvent(fault) => {
+            format!("inserts {} documents of {} bytes, then deletes them", fault.documents, fault.size)
+        }
+        Fault::Stall {} => "stops the process".to_owned(),
+        Fault::Kill {} => "kills the process, then starts it again".to_owned(),
+        Fault::StepDown {} => "has it step down, and not stand again meanwhile".to_owned(),
+    }
+}
+
+fn limit(limit: &Limit) -> String {
+    let queue = match limit.queue_depth {
+        0 => String::new(),
+        depth => format!(", of which {depth} may wait"),
+    };
+    format!("{}/s (burst {}){queue}", limit.rate, limit.burst)
 }
 
 fn estimate(plan: &Plan) -> String {
@@ -194,7 +228,7 @@ mod tests {
     #[test]
     fn an_open_plan() {
         assert_snapshot!(described("quickstart", &[("maxAdaptiveRetries", "5"), ("appName", "unset")]), @r"
-        quickstart: A first look: reads, updates and pings at 400/s, half of them rejected for 8 s in the middle
+        quickstart: A first look: reads, updates and pings at 400/s, and servers that shed what is beyond 250/s for 8 s in the middle
 
         load
           open: Poisson arrivals, at most 10000 operations in flight
@@ -214,7 +248,7 @@ mod tests {
           appName taken away  (from --set)
 
         overload
-          rejection at 8s for 8s, on all members: rejects 50 % of find, update and ping (code 462)
+          overload at 8s for 8s, on all members: rejects requests beyond 250/s (burst 1s)
 
         estimate, while every attempt is rejected
           400/s × (1 ms service + 3100 ms backoff over 5 retries) = about 1240 operations under way

@@ -1,84 +1,65 @@
 //! The fields of each kind of fault.
 
-use super::diagnostic::{Diagnostic, nearest};
+pub mod fail_command;
+mod latency_event;
+pub mod limits;
+mod tickets;
+
+use super::diagnostic::{Diagnostic, either};
 use super::reader::Table;
+use crate::plan::Fault;
 
-/// The kinds of fault there are.
-pub const KINDS: [&str; 1] = [FAIL_COMMAND];
-/// The server's own failpoint.
-pub const FAIL_COMMAND: &str = "fail_command";
-/// The code of a server's own request limiter.
-pub const CODE: i32 = 462;
-/// Its labels: overloaded, and worth another try.
-const LABELS: [&str; 2] = ["SystemOverloadedError", "RetryableError"];
-
-/// Every command that carries data for some kind of operation. Handshakes and heartbeats are not among them: failing
-/// those makes a member look dead, which is another experiment.
-const COMMANDS: [&str; 12] = [
-    "find",
-    "getMore",
-    "aggregate",
-    "distinct",
-    "count",
-    "insert",
-    "update",
-    "delete",
-    "findAndModify",
-    "bulkWrite",
-    "create",
-    "drop",
+/// The kinds of fault there are, as profiles and `--allow-faults` spell them.
+pub const KINDS: [&str; 9] = [
+    "limit_requests",
+    "limit_connections",
+    "fail_command",
+    "tickets",
+    "hold_tickets",
+    "latency_event",
+    "stall",
+    "kill",
+    "step_down",
 ];
 
-/// `commands`, with a warning for each that no operation sends: a rejection that never happens proves nothing.
-pub fn read_commands(fields: &mut Table<'_>, sent: &[String]) -> Vec<String> {
-    let place = fields.key_span("commands");
-    let Some(commands) = fields.texts("commands") else { return COMMANDS.map(str::to_owned).to_vec() };
-    if let (true, Some(place)) = (commands.is_empty(), place) {
-        fields.wrong(place, "`commands` must not be empty; left out, it means every command with data");
-    }
-    // With mistakes in the operations, what they send is not known.
-    for command in commands.iter().filter(|c| !sent.is_empty() && !sent.contains(c.get_ref())) {
-        let warning = Diagnostic::warning(
-            command.span(),
-            format!("no operation of this profile sends `{}`", command.get_ref()),
-        );
-        fields.mistakes().add(match nearest(command.get_ref(), sent.iter().map(String::as_str)) {
-            Some(name) => warning.label(format!("did you mean `{name}`?")),
-            None => warning,
-        });
-    }
-    commands.into_iter().map(|command| command.into_inner()).collect()
-}
-
-/// `probability`, 1 when left out.
-pub fn read_probability(fields: &mut Table<'_>) -> Option<f64> {
-    let Some(probability) = fields.number("probability") else {
-        return fields.key_span("probability").is_none().then_some(1.0);
-    };
-    match check_probability(*probability.get_ref()) {
-        Ok(()) => Some(probability.into_inner()),
-        Err(message) => {
-            fields.wrong(probability.span(), message);
-            None
+/// Reads exactly one kind of fault out of an overload's table; `sent` are the commands that operations send.
+pub fn read(overload: &mut Table<'_>, sent: &[String]) -> Option<Fault> {
+    let mut there: Vec<_> = KINDS
+        .into_iter()
+        .filter_map(|kind| {
+            overload.take(kind)?;
+            Some((kind, overload.key_span(kind)?, overload.table(kind)))
+        })
+        .collect();
+    if there.len() > 1 {
+        for (kind, place, _) in &there[1..] {
+            let message = format!("an overload does one thing: it has `{}` already", there[0].0);
+            let help = format!("give `{kind}` an [[overload]] of its own; both may be on at the same time");
+            overload.mistakes().add(Diagnostic::error(place.clone(), message).help(help));
         }
+        return None;
     }
-}
-
-/// Whether a number is a probability that does something.
-///
-/// # Errors
-/// When it is not above 0 or above 1.
-pub fn check_probability(probability: f64) -> Result<(), String> {
-    if probability > 0.0 && probability <= 1.0 {
-        return Ok(());
-    }
-    Err(format!("a probability must be above 0 and at most 1, not {probability}"))
-}
-
-/// `labels`, those of a server's own limiter when left out.
-pub fn read_labels(fields: &mut Table<'_>) -> Vec<String> {
-    match fields.texts("labels") {
-        Some(labels) => labels.into_iter().map(|label| label.into_inner()).collect(),
-        None => LABELS.map(str::to_owned).to_vec(),
-    }
+    let Some((kind, _, fields)) = there.pop() else {
+        // A key nobody knows is probably a mistyped fault, and reported as such.
+        if !overload.has_strangers() {
+            let message = format!("this overload does nothing: it lacks {}", either(&KINDS));
+            let help = "for example limit_requests = { rate = \"200/s\" }";
+            overload.mistakes().add(Diagnostic::error(overload.span.clone(), message).help(help));
+        }
+        return None;
+    };
+    let mut fields = fields?;
+    let fault = match kind {
+        "limit_requests" => limits::requests(&mut fields),
+        "limit_connections" => limits::connections(&mut fields),
+        "fail_command" => fail_command::read(&mut fields, sent),
+        "tickets" => tickets::read(&mut fields),
+        "hold_tickets" => tickets::hold(&mut fields),
+        "latency_event" => latency_event::read(&mut fields),
+        "stall" => Some(Fault::Stall {}),
+        "kill" => Some(Fault::Kill {}),
+        _ => Some(Fault::StepDown {}),
+    };
+    fields.finish();
+    fault
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::plan::{FailCommand, Fault, Members, Operation, Overload};
+use crate::plan::{Fault, Members, Operation, Overload};
 use crate::units::Offset;
 
 use super::diagnostic::{Diagnostic, either};
@@ -61,8 +61,9 @@ fn read_one(
             table.missing(key);
         }
     }
-    let members = table.take("members").map_or(Some(Members::All), |value| read_members(mistakes, value));
-    let fault = read_fault(&mut table, operations);
+    let members = table.take("members");
+    let fault = fault::read(&mut table, &sent_by(operations));
+    let members = read_members(mistakes, members, fault.as_ref());
     let place = table.span.clone();
     table.finish();
     let name = checked_name(mistakes, name, place, fault.as_ref(), earlier);
@@ -95,7 +96,21 @@ fn checked_name(
     Some(given.into_inner())
 }
 
-fn read_members(mistakes: &Mistakes, value: &Value<'_>) -> Option<Members> {
+/// Whom it hits: all, when nobody says, or the primary, where nothing else can be meant.
+fn read_members(mistakes: &Mistakes, given: Option<&Value<'_>>, fault: Option<&Fault>) -> Option<Members> {
+    match fault.filter(|fault| fault.is_of_the_primary()) {
+        Some(fault) => {
+            if let Some(value) = given {
+                let message = format!("`{}` is of the primary: leave `members` out", fault.kind());
+                mistakes.add(Diagnostic::error(value.span(), message));
+            }
+            Some(Members::Primary)
+        }
+        None => given.map_or(Some(Members::All), |value| chosen_members(mistakes, value)),
+    }
+}
+
+fn chosen_members(mistakes: &Mistakes, value: &Value<'_>) -> Option<Members> {
     let words = MEMBERS.map(|(word, _)| word);
     match value.get_ref() {
         DeValue::String(word) => {
@@ -124,25 +139,6 @@ fn read_members(mistakes: &Mistakes, value: &Value<'_>) -> Option<Members> {
             None
         }
     }
-}
-
-/// Exactly one kind of fault.
-fn read_fault(table: &mut Table<'_>, operations: &[Operation]) -> Option<Fault> {
-    let Some(mut fields) = table.table(fault::FAIL_COMMAND) else {
-        // A key nobody knows is probably a mistyped fault, and reported as such.
-        if table.key_span(fault::FAIL_COMMAND).is_none() && !table.has_strangers() {
-            let message = format!("this overload does nothing: it lacks {}", either(&fault::KINDS));
-            let help = "for example fail_command = { probability = 0.5 }";
-            table.mistakes().add(Diagnostic::error(table.span.clone(), message).help(help));
-        }
-        return None;
-    };
-    let commands = fault::read_commands(&mut fields, &sent_by(operations));
-    let probability = fault::read_probability(&mut fields);
-    let code = fields.integer("code", 1, i32::MAX).unwrap_or(fault::CODE);
-    let labels = fault::read_labels(&mut fields);
-    fields.finish();
-    Some(Fault::FailCommand(FailCommand { commands, probability: probability?, code, labels }))
 }
 
 fn sent_by(operations: &[Operation]) -> Vec<String> {

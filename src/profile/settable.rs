@@ -4,11 +4,14 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::plan::{Attempts, Fault, Overload};
+use crate::plan::gate::{LONGEST_BASE_BACKOFF_MS, MOST_WAITING};
+use crate::plan::overload::{FEWEST_TICKETS, LARGEST_EXTRA, MOST_EXTRA, MOST_HELD, MOST_TICKETS};
+use crate::plan::{Attempts, Fault, Limit, Overload};
+use crate::units::{Span, WholeRate};
 
 use super::data::{MOST_DOCUMENTS, collection_name, database_name};
 use super::diagnostic::either;
-use super::fault::check_probability;
+use super::fault::fail_command::check_probability;
 use super::load::{ARRIVALS, MODELS, MOST_IN_FLIGHT, MOST_WORKERS};
 use super::operations::MOST_WEIGHT;
 use super::overloads::MEMBERS;
@@ -32,14 +35,30 @@ const FIXED: [&str; 11] = [
     "data.documents",
 ];
 
-/// Keys of each overload.
-const OVERLOAD: [&str; 5] = ["at", "for", "members", "probability", "code"];
+/// How many tickets there can be.
+const TICKETS: RangeInclusive<u32> = FEWEST_TICKETS..=MOST_TICKETS;
+
+/// Keys of an overload: those that all have, and those of its fault.
+fn overload_keys(fault: &Fault) -> impl Iterator<Item = &'static str> {
+    let own: &[&str] = match fault {
+        Fault::LimitRequests(_) => &["members", "rate", "burst", "queue_depth", "base_backoff_ms"],
+        Fault::LimitConnections(_) => &["members", "rate", "burst", "queue_depth"],
+        Fault::FailCommand(_) => &["members", "probability", "code"],
+        Fault::Tickets(_) => &["members", "read", "write"],
+        Fault::HoldTickets(_) => &["members", "count", "hold"],
+        Fault::LatencyEvent(_) => &["documents", "size"],
+        Fault::Stall {} | Fault::Kill {} => &["members"],
+        Fault::StepDown {} => &[],
+    };
+    ["at", "for"].iter().chain(own).copied()
+}
 
 /// Every key that can be set in a profile.
 pub(super) fn keys(draft: &Draft) -> Vec<String> {
     let weights = draft.profile.operations.iter().map(|op| format!("op.{}.weight", op.name));
     let overloads = draft.profile.overloads.iter();
-    let overloads = overloads.flat_map(|o| OVERLOAD.map(|key| format!("overload.{}.{key}", o.name)));
+    let overloads =
+        overloads.flat_map(|o| overload_keys(&o.fault).map(|key| format!("overload.{}.{key}", o.name)));
     FIXED.iter().chain(&SHORT).map(|&key| key.to_owned()).chain(weights).chain(overloads).collect()
 }
 
@@ -96,24 +115,53 @@ fn set_data(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), Stri
 }
 
 fn set_overload(overload: &mut Overload, key: &str, value: &str) -> Option<Result<(), String>> {
-    let Fault::FailCommand(fault) = &mut overload.fault;
+    if !overload_keys(&overload.fault).any(|known| known == key) {
+        return None;
+    }
     Some(match key {
         "at" => put(&mut overload.at, quantity(value)),
-        "for" => quantity(value).and_then(|length| match length {
-            crate::units::Span::ZERO => Err("it must be longer than 0".to_owned()),
-            length => {
-                overload.length = length;
-                Ok(())
-            }
-        }),
+        "for" => put(&mut overload.length, above_zero(value)),
         "members" => put(&mut overload.members, word(value, &MEMBERS)),
-        "probability" => {
+        _ => return set_fault(&mut overload.fault, key, value),
+    })
+}
+
+fn set_fault(fault: &mut Fault, key: &str, value: &str) -> Option<Result<(), String>> {
+    Some(match (fault, key) {
+        (Fault::FailCommand(fault), "probability") => {
             let parsed = value.parse::<f64>().map_err(|_| format!("'{value}' is no number"));
             put(&mut fault.probability, parsed.and_then(|p| check_probability(p).map(|()| p)))
         }
-        "code" => put(&mut fault.code, number(value, 1..=i32::MAX)),
+        (Fault::FailCommand(fault), "code") => put(&mut fault.code, number(value, 1..=i32::MAX)),
+        (Fault::LimitRequests(fault), "base_backoff_ms") => {
+            put_some(&mut fault.base_backoff_ms, number(value, 1..=LONGEST_BASE_BACKOFF_MS))
+        }
+        (Fault::LimitRequests(fault), key) => return set_limit(&mut fault.limit, key, value),
+        (Fault::LimitConnections(fault), key) => return set_limit(&mut fault.limit, key, value),
+        (Fault::Tickets(fault), "read") => put_some(&mut fault.read, number(value, TICKETS)),
+        (Fault::Tickets(fault), "write") => put_some(&mut fault.write, number(value, TICKETS)),
+        (Fault::HoldTickets(fault), "count") => put(&mut fault.count, number(value, 1..=MOST_HELD)),
+        (Fault::HoldTickets(fault), "hold") => put(&mut fault.hold, above_zero(value)),
+        (Fault::LatencyEvent(fault), "documents") => put(&mut fault.documents, number(value, 1..=MOST_EXTRA)),
+        (Fault::LatencyEvent(fault), "size") => put(&mut fault.size, number(value, 0..=LARGEST_EXTRA)),
         _ => return None,
     })
+}
+
+fn set_limit(limit: &mut Limit, key: &str, value: &str) -> Option<Result<(), String>> {
+    Some(match key {
+        "rate" => put(&mut limit.rate, quantity::<WholeRate>(value).map(WholeRate::get)),
+        "burst" => put(&mut limit.burst, above_zero(value)),
+        "queue_depth" => put(&mut limit.queue_depth, number(value, 0..=MOST_WAITING)),
+        _ => return None,
+    })
+}
+
+fn above_zero(value: &str) -> Result<Span, String> {
+    match quantity(value)? {
+        Span::ZERO => Err("it must be longer than 0".to_owned()),
+        span => Ok(span),
+    }
 }
 
 fn put<T>(slot: &mut T, value: Result<T, String>) -> Result<(), String> {

@@ -27,6 +27,8 @@ pub struct TrialFacts {
     pub driver: Driver,
     /// The servers' versions, sorted, each once.
     pub server_versions: Vec<String>,
+    /// What shed load: `native`, `gate` or `failpoint`, several joined by `+`; empty when nothing of ours did.
+    pub mechanism: String,
     /// Every option that was varied or set anywhere in the run, with its value in this trial: the `param_` columns. All
     /// trials of a run must have the same names in the same order.
     pub params: Vec<(String, Option<String>)>,
@@ -53,12 +55,6 @@ impl TrialFacts {
     /// All server versions in one field.
     pub(crate) fn server_version(&self) -> String {
         self.server_versions.join("+")
-    }
-
-    /// How the servers were made to reject; empty when nothing of ours did.
-    pub(crate) fn mechanism(&self) -> &'static str {
-        let by_failpoint = self.plan.overloads.iter().any(|o| o.fault.kind() == "fail_command");
-        if by_failpoint { "failpoint" } else { "" }
     }
 
     /// The wall-clock time of an offset from Go.

@@ -80,7 +80,7 @@ fn trial(summary: &Summary) -> Value {
         "driver": facts.driver.name,
         "driver_version": facts.driver.version,
         "server_versions": facts.server_versions,
-        "mechanism": facts.mechanism(),
+        "mechanism": facts.mechanism,
         "params": params,
         "options": facts.options,
         "plan": facts.plan,

@@ -98,6 +98,7 @@ pub(crate) fn overload_plan() -> Plan {
 
 /// A trial of a plan, begun when 2026 did.
 pub(crate) fn facts(plan: Plan) -> TrialFacts {
+    let mechanism = if plan.overloads.is_empty() { "" } else { "failpoint" }.to_owned();
     TrialFacts {
         trial: 1,
         variant: "maxAdaptiveRetries=2".to_owned(),
@@ -105,6 +106,7 @@ pub(crate) fn facts(plan: Plan) -> TrialFacts {
         plan,
         driver: Driver { name: "rust".to_owned(), version: "3.9.1".to_owned() },
         server_versions: vec!["6.0.5".to_owned()],
+        mechanism,
         params: vec![("maxAdaptiveRetries".to_owned(), Some("2".to_owned())), ("appName".to_owned(), None)],
         options: json!({"maxAdaptiveRetries": {"value": "2", "from": "vary"}}),
         go: "2026-01-01T00:00:00Z".parse().unwrap(),

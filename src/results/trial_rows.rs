@@ -36,7 +36,7 @@ fn summary_row(summary: &Summary, segment: &SegmentSummary, operation: &OpSummar
         driver: facts.driver.name.clone(),
         driver_version: facts.driver.version.clone(),
         server_version: facts.server_version(),
-        mechanism: facts.mechanism().to_owned(),
+        mechanism: facts.mechanism.clone(),
         model: model_name(plan).to_owned(),
         target_ops_per_s: operation.target_ops_per_s,
         workers: workers(plan),

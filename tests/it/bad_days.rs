@@ -645,7 +645,7 @@ fn when_everything_hangs_time_goes_on_and_ctrl_c_is_heard() {
 
 #[test]
 fn the_primary_is_killed() {
-    let mut lab = rough();
+    let lab = rough();
     let place = reads("beheaded");
     // Impatient, so that operations of the time without a primary fail.
     let args = ["--uri", lab.uri(), "--duration", "8s", "--set", "serverSelectionTimeoutMS=500"];
@@ -709,7 +709,7 @@ fn secondary(lab: &Lab) -> usize {
 /// The load that was to be seen under it is worth nothing more, but what was measured before it stays.
 #[test]
 fn an_overload_that_cannot_be_put_on_ends_the_load() {
-    let mut lab = rough();
+    let lab = rough();
     let place = shed("cannot_be_put_on");
     let set = "overload.shed.at=2s";
     let args = ["--uri", lab.uri(), "--allow-faults=fail_command", "--duration=10m", "--set", set];
@@ -734,7 +734,7 @@ fn an_overload_that_cannot_be_put_on_ends_the_load() {
 /// A fault that cannot be undone, since its member is dead: the run has failed, and keeps what it has.
 #[test]
 fn a_member_dies_with_a_fault_on() {
-    let mut lab = rough();
+    let lab = rough();
     let place = shed("dies_with_fault");
     let args = ["--uri", lab.uri(), "--allow-faults=fail_command", "--set", "overload.shed.for=1s"];
     let mut running = Running::start(&mut place.run(&args));

@@ -91,7 +91,7 @@ async fn a_panic_leaves_nothing() {
 #[tokio::test]
 async fn members_that_were_killed_or_stopped_are_no_trouble() {
     let started = Instant::now();
-    let mut lab = Lab::start(&lab_options(), &|_| {}).await.unwrap();
+    let lab = Lab::start(&lab_options(), &|_| {}).await.unwrap();
     eprintln!("a lab was ready after {:.1} s", started.elapsed().as_secs_f64());
     let (mut left, pids) = (Leavings::of(&lab), lab.pids());
     kill_process(pid(pids[1]), Signal::KILL).unwrap();

@@ -23,7 +23,7 @@ weight = 5
 [[overload]]
 at = "1s"
 for = "1s"
-limit_requests = { rate = 5 }
+limit_request = { rate = 5 }
 [flow]
 backoff = 1
 "#), @r#"
@@ -83,13 +83,11 @@ backoff = 1
        |
        = help: put it in a table like [op.d.find_one]
 
-    error: unknown key `limit_requests` in `overload`
+    error: unknown key `limit_request` in `overload`
       --> test.toml:18:1
        |
-    18 | limit_requests = { rate = 5 }
-       | ^^^^^^^^^^^^^^
-       |
-       = help: known here: name, at, for, members, fail_command
+    18 | limit_request = { rate = 5 }
+       | ^^^^^^^^^^^^^ did you mean `limit_requests`?
 
     error: unknown key `flow` in a profile
       --> test.toml:19:2
@@ -426,13 +424,13 @@ at = "1s"
 for = "1s"
 fail_command = {{ commands = ["ping"] }}
 "#)), @r#"
-    error: this overload does nothing: it lacks fail_command
+    error: this overload does nothing: it lacks limit_requests, limit_connections, fail_command, tickets, hold_tickets, latency_event, stall, kill or step_down
      --> test.toml:5:1
       |
     5 | [[overload]]
       | ^^^^^^^^^^^^
       |
-      = help: for example fail_command = { probability = 0.5 }
+      = help: for example limit_requests = { rate = "200/s" }
 
     error: an overload cannot be called `before`: a part of every run is called that
      --> test.toml:6:8
@@ -492,4 +490,130 @@ fn broken_toml_is_shown() {
     2 | a = 2
       | ^
     ");
+}
+
+#[test]
+fn faults_are_checked() {
+    assert_snapshot!(told(&format!(
+        r#"
+{PING}
+[[overload]]
+name = "a"
+at = "1s"
+for = "1s"
+limit_requests = {{ rate = "1.5/s", mechanism = "native", code = 7, base_backoff_ms = 600001 }}
+stall = {{}}
+[[overload]]
+name = "b"
+at = "1s"
+for = "1s"
+limit_requests = {{ rate = "1.5/s", mechanism = "native", code = 7, base_backoff_ms = 600001 }}
+[[overload]]
+name = "c"
+at = "1s"
+for = "1s"
+members = "secondaries"
+step_down = {{ hard = true }}
+[[overload]]
+name = "d"
+at = "1s"
+for = "1s"
+tickets = {{ read = 4 }}
+[[overload]]
+name = "e"
+at = "1s"
+for = "1s"
+hold_tickets = {{ hold = "0" }}
+[[overload]]
+name = "f"
+at = "1s"
+for = "1s"
+latency_event = {{ documents = 0, size = -1 }}
+[[overload]]
+name = "g"
+at = "1s"
+for = "1s"
+limit_connections = {{ burst = "1s", queue_depth = -1 }}
+"#
+    )), @r##"
+    error: an overload does one thing: it has `limit_requests` already
+      --> test.toml:10:1
+       |
+    10 | stall = {}
+       | ^^^^^
+       |
+       = help: give `stall` an [[overload]] of its own; both may be on at the same time
+
+    error: `overload.limit_requests.rate`: '1.5/s' is no whole number per second, which is what servers take
+      --> test.toml:15:27
+       |
+    15 | limit_requests = { rate = "1.5/s", mechanism = "native", code = 7, base_backoff_ms = 600001 }
+       |                           ^^^^^^^
+
+    error: a server's own limiter has its own `code`: this is for gates
+      --> test.toml:15:58
+       |
+    15 | limit_requests = { rate = "1.5/s", mechanism = "native", code = 7, base_backoff_ms = 600001 }
+       |                                                          ^^^^
+
+    error: `overload.limit_requests.base_backoff_ms` must be from 1 to 600000
+      --> test.toml:15:86
+       |
+    15 | limit_requests = { rate = "1.5/s", mechanism = "native", code = 7, base_backoff_ms = 600001 }
+       |                                                                                      ^^^^^^
+
+    error: `step_down` is of the primary: leave `members` out
+      --> test.toml:20:11
+       |
+    20 | members = "secondaries"
+       |           ^^^^^^^^^^^^^
+
+    error: unknown key `hard` in `overload.step_down`
+      --> test.toml:21:15
+       |
+    21 | step_down = { hard = true }
+       |               ^^^^
+
+    error: `overload.tickets.read` must be from 5 to 100000
+      --> test.toml:26:20
+       |
+    26 | tickets = { read = 4 }
+       |                    ^
+
+    error: `overload.hold_tickets` lacks `count`
+      --> test.toml:31:16
+       |
+    31 | hold_tickets = { hold = "0" }
+       |                ^^^^^^^^^^^^^^
+
+    error: `overload.hold_tickets.hold` must be longer than 0
+      --> test.toml:31:25
+       |
+    31 | hold_tickets = { hold = "0" }
+       |                         ^^^
+
+    error: `overload.latency_event.documents` must be from 1 to 100000000
+      --> test.toml:36:31
+       |
+    36 | latency_event = { documents = 0, size = -1 }
+       |                               ^
+
+    error: `overload.latency_event.size` must be from 0 to 1000000
+      --> test.toml:36:41
+       |
+    36 | latency_event = { documents = 0, size = -1 }
+       |                                         ^^
+
+    error: `overload.limit_connections` lacks `rate`
+      --> test.toml:41:21
+       |
+    41 | limit_connections = { burst = "1s", queue_depth = -1 }
+       |                     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+    error: `overload.limit_connections.queue_depth` must be from 0 to 1000000
+      --> test.toml:41:51
+       |
+    41 | limit_connections = { burst = "1s", queue_depth = -1 }
+       |                                                   ^^
+    "##);
 }

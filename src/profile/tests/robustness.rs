@@ -68,7 +68,10 @@ fn go_all_the_way(text: &str) {
             mistakes.render(false)
         }
         Ok(profile) => {
-            describe(&resolve(&profile, &Overrides::default(), &any_option).unwrap());
+            // Overloads that a server could not have on together are refused when the plan is made.
+            if let Ok(plan) = resolve(&profile, &Overrides::default(), &any_option) {
+                describe(&plan);
+            }
             profile.warnings.render(false)
         }
     };

@@ -34,7 +34,10 @@ const SERVER_COUNTERS: &str = "server_opcounters_insert server_opcounters_query 
     server_active_writers server_read_tickets_available server_read_tickets_out server_write_tickets_available \
     server_write_tickets_out server_admissions_attempted server_admissions_successful server_admissions_rejected \
     server_admissions_exempted server_admission_tokens_available server_network_requests server_network_in_bytes \
-    server_network_out_bytes";
+    server_network_out_bytes server_admissions_waiting server_connection_admissions_attempted \
+    server_connection_admissions_successful server_connection_admissions_rejected \
+    server_connection_admissions_exempted server_connection_admissions_waiting \
+    server_connection_admission_tokens_available";
 const EVENTS: &str = "run_id trial variant timestamp elapsed_s phase segment kind subject detail";
 const RUNS: &str = "schema_version run_id trial variant repeat timestamp profile driver driver_version server_version \
     mechanism model target_ops_per_s workers duration_s offered ops_ok goodput_ops_per_s error_rate loss_rate \

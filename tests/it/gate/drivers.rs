@@ -22,7 +22,7 @@ use crate::lab_options;
 #[tokio::test]
 async fn a_replica_set_forms_and_elects_through_gates_that_let_hardly_anything_through() {
     let options = LabOptions { gates: Some(requests(1, 1000)), ..lab_options() };
-    let mut lab = Lab::start(&options, &|_| {}).await.unwrap();
+    let lab = Lab::start(&options, &|_| {}).await.unwrap();
     let gates: BTreeSet<_> = lab.gates().iter().map(|gate| gate.address().to_string()).collect();
     let members: BTreeSet<_> = lab.addresses().iter().map(ToString::to_string).collect();
     assert!(gates.is_disjoint(&members));

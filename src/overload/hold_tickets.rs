@@ -1,0 +1,111 @@
+//! Operations of our own that do nothing but occupy the storage engine: what everybody else has left is less.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use bson::{Document, doc};
+use mongodb::Client;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::applied::Applied;
+use super::{Ground, patiently};
+use crate::client::errors;
+use crate::cluster::Member;
+use crate::plan::HoldTickets;
+
+/// Between two tries after a failure.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Those who hold.
+pub struct Holders {
+    held: Arc<AtomicU64>,
+    tasks: Vec<AbortOnDropHandle<()>>,
+}
+
+/// How a ticket is held.
+#[derive(Clone, Copy)]
+enum Way {
+    /// By a test command.
+    Sleep,
+    /// By a script in a query, where there are no test commands.
+    Script,
+}
+
+/// Whether every member can be made to hold tickets.
+///
+/// # Errors
+/// When one cannot.
+pub async fn check(ground: &Ground) -> anyhow::Result<()> {
+    for member in &ground.cluster.members {
+        patiently(member, way(ground, member)).await?;
+    }
+    Ok(())
+}
+
+/// Begins to hold tickets at a member. Nothing outlasts its holding time, so that nothing has to be undone after a kill.
+///
+/// # Errors
+/// When the member cannot be made to.
+pub async fn start(ground: &Ground, number: usize, fault: &HoldTickets) -> anyhow::Result<Applied> {
+    let member = &ground.cluster.members[number];
+    let way = patiently(member, way(ground, member)).await?;
+    let held = Arc::new(AtomicU64::new(0));
+    let holder = || {
+        let (client, count) = (member.client.clone(), Arc::clone(&held));
+        let (database, command) = command(way, ground, fault.hold.duration());
+        AbortOnDropHandle::new(tokio::spawn(hold(client, database, command, count)))
+    };
+    Ok(Applied::HoldTickets(Arc::new(Holders { tasks: (0..fault.count).map(|_| holder()).collect(), held })))
+}
+
+impl Holders {
+    /// Lets go; what is under way ends with its connection.
+    pub async fn stop(&self) -> String {
+        self.tasks.iter().for_each(|task| task.abort());
+        format!("tickets were held {} times", self.held.load(Ordering::Relaxed))
+    }
+}
+
+async fn hold(client: Client, database: String, command: Document, held: Arc<AtomicU64>) {
+    loop {
+        match client.database(&database).run_command(command.clone()).await {
+            Ok(_) => drop(held.fetch_add(1, Ordering::Relaxed)),
+            // A server that refuses now may not later: the plan says that tickets are held.
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn way(ground: &Ground, member: &Member) -> anyhow::Result<Way> {
+    let mut failure = None;
+    for way in [Way::Sleep, Way::Script] {
+        let (database, command) = command(way, ground, Duration::from_millis(1));
+        match member.client.database(&database).run_command(command).await {
+            Ok(_) => return Ok(way),
+            Err(error) => failure = Some(errors::message(&error)),
+        }
+    }
+    Err(anyhow!("{}", failure.unwrap_or_default())).with_context(|| {
+        format!("{} has neither test commands nor scripts to hold tickets with", member.address)
+    })
+}
+
+/// The database and the command that holds one ticket for this long.
+fn command(way: Way, ground: &Ground, hold: Duration) -> (String, Document) {
+    let ms = i64::try_from(hold.as_millis().max(1)).unwrap_or(i64::MAX);
+    match way {
+        Way::Sleep => ("admin".to_owned(), doc! { "sleep": 1, "millis": ms, "lock": "r" }),
+        // Secondaries answer it, too. One document is looked at, so it sleeps once.
+        Way::Script => (
+            ground.data.db.clone(),
+            doc! {
+                "find": &ground.data.coll,
+                "filter": { "$where": format!("sleep({ms}) || true") },
+                "limit": 1,
+                "singleBatch": true,
+            },
+        ),
+    }
+}

@@ -1,0 +1,56 @@
+//! A primary that gives up its office: a failover without anything broken.
+
+use anyhow::{anyhow, ensure};
+use bson::{Document, doc};
+
+use super::Ground;
+use crate::client::errors;
+use crate::cluster::Member;
+use crate::units::Span;
+
+/// Whether there is an office to give up.
+///
+/// # Errors
+/// When there is none, or nobody to take it over.
+pub fn check(ground: &Ground) -> anyhow::Result<()> {
+    ensure!(
+        ground.cluster.kind == "replica set" && ground.cluster.members.len() > 1,
+        "step_down takes a replica set of several members, and this is a {} of {}",
+        ground.cluster.kind,
+        ground.cluster.members.len()
+    );
+    Ok(())
+}
+
+/// Has the member step down, and not stand for election for this long.
+///
+/// # Errors
+/// When it refuses.
+pub async fn apply(member: &Member, length: Span) -> anyhow::Result<()> {
+    let seconds = i64::try_from(length.duration().as_secs().max(1)).unwrap_or(i64::MAX);
+    // `force`: the secondaries of an overloaded primary may be behind.
+    let command = doc! {
+        "replSetStepDown": seconds, "secondaryCatchUpPeriodSecs": 1_i64.min(seconds - 1), "force": true,
+    };
+    run(member, command).await
+}
+
+/// Lets it stand again.
+///
+/// # Errors
+/// When it does not answer.
+pub async fn undo(member: &Member) -> anyhow::Result<()> {
+    match run(member, doc! { "replSetFreeze": 0 }).await {
+        // It is primary again already.
+        Err(error) if error.to_string().contains("NotSecondary") || error.to_string().contains("PRIMARY") => {
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+async fn run(member: &Member, command: Document) -> anyhow::Result<()> {
+    let name = command.keys().next().cloned().unwrap_or_default();
+    let result = member.client.database("admin").run_command(command).await;
+    result.map(drop).map_err(|error| anyhow!("{name} at {}: {}", member.address, errors::message(&error)))
+}

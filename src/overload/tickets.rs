@@ -1,0 +1,62 @@
+//! Fewer operations at a time inside the storage engine: real queues, as on a server that is too small.
+
+use anyhow::bail;
+use bson::Bson;
+
+use super::applied::Applied;
+use super::parameters::{self, Setting};
+use super::{Ground, patiently};
+use crate::cluster::Member;
+use crate::plan::Tickets;
+
+/// The parameters' names, of reads and of writes: until 6.x, and from 7.0 on.
+const NAMES: [[&str; 2]; 2] = [
+    ["wiredTigerConcurrentReadTransactions", "wiredTigerConcurrentWriteTransactions"],
+    ["storageEngineConcurrentReadTransactions", "storageEngineConcurrentWriteTransactions"],
+];
+
+/// Whether every member has such parameters.
+///
+/// # Errors
+/// When one does not.
+pub async fn check(ground: &Ground, fault: &Tickets) -> anyhow::Result<()> {
+    for member in &ground.cluster.members {
+        patiently(member, settings(member, fault)).await?;
+    }
+    Ok(())
+}
+
+/// Sets the numbers, once `put` has taken down what they were.
+pub async fn apply(
+    member: &Member,
+    fault: &Tickets,
+    put: impl AsyncFnOnce(Applied) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    patiently(member, async {
+        let (wanted, before) = settings(member, fault).await?;
+        put(Applied::Parameters(before)).await?;
+        for setting in &wanted {
+            parameters::set(member, setting).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// What to set, and what it is now.
+async fn settings(member: &Member, fault: &Tickets) -> anyhow::Result<(Vec<Setting>, Vec<Setting>)> {
+    for names in NAMES {
+        let now = parameters::get(member, &names).await?;
+        let (mut wanted, mut before) = (Vec::new(), Vec::new());
+        for (name, number) in names.iter().zip([fault.read, fault.write]) {
+            if let (Some(number), Some(value)) = (number, now.get(name)) {
+                wanted.push(((*name).to_owned(), Bson::Int64(i64::from(number))));
+                before.push(((*name).to_owned(), value.clone()));
+            }
+        }
+        if !wanted.is_empty() {
+            return Ok((wanted, before));
+        }
+    }
+    bail!("{} has no parameter for the storage engine's tickets", member.address)
+}
