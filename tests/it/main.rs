@@ -13,6 +13,7 @@ mod profiles;
 mod running;
 mod support;
 mod tables;
+mod theory;
 mod timeline;
 
 use std::sync::OnceLock;
