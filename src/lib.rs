@@ -31,6 +31,7 @@ pub mod command;
 pub mod control;
 pub mod document;
 pub mod engine;
+pub mod flow;
 pub mod gate;
 pub mod interrupts;
 pub mod lab;

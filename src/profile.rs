@@ -13,6 +13,7 @@ pub mod diagnostic;
 pub mod estimate;
 mod fault;
 mod fields;
+mod flow;
 pub mod load;
 mod mistakes;
 mod operations;
@@ -28,7 +29,7 @@ mod value;
 
 use toml::de::DeTable;
 
-use crate::plan::{Data, Operation, OptionSetting, Overload};
+use crate::plan::{Backoff, Data, Operation, OptionSetting, Overload, Timeout};
 
 pub use client::CheckOption;
 pub use describe::describe;
@@ -62,6 +63,10 @@ pub struct Profile {
     pub operations: Vec<Operation>,
     /// `[[overload]]`
     pub overloads: Vec<Overload>,
+    /// `[timeout]`
+    pub timeout: Option<Timeout>,
+    /// `[flow.backoff]`
+    pub backoff: Option<Backoff>,
     /// What was probably not meant; never an error.
     pub warnings: Diagnostics,
 }
@@ -111,6 +116,8 @@ fn read_document(
     let client = client::read(&mut root, check);
     let operations = operations::read(&mut root);
     let overloads = overloads::read(&mut root, &operations);
+    let timeout = flow::timeout(&mut root);
+    let backoff = flow::backoff(&mut root);
     refuse_uri(&mut root);
     root.finish();
     Some(Profile {
@@ -122,6 +129,8 @@ fn read_document(
         client,
         operations,
         overloads,
+        timeout,
+        backoff,
         warnings: Diagnostics::default(),
     })
 }

@@ -3,16 +3,24 @@
 use std::fmt::Write;
 
 use crate::plan::client::OptionSource;
-use crate::plan::{Arrivals, Fault, Limit, Members, Model, Plan, Stage};
+use crate::plan::{Arrivals, BackoffKind, Fault, Limit, Members, Model, Plan, Stage};
 
 use super::diagnostic::either;
 use super::estimate::{Estimate, doubts, option};
+use super::flow;
 
 /// The plan in words, ending in a newline. No control character of a name or description gets through.
 pub fn describe(plan: &Plan) -> String {
     let mut text = String::new();
-    for part in [heading(plan), load(plan), operations(plan), options(plan), overloads(plan), estimate(plan)]
-    {
+    for part in [
+        heading(plan),
+        load(plan),
+        operations(plan),
+        options(plan),
+        application(plan),
+        overloads(plan),
+        estimate(plan),
+    ] {
         if !part.is_empty() {
             text.push_str(if text.is_empty() { "" } else { "\n" });
             text.push_str(&part);
@@ -111,6 +119,22 @@ fn options(plan: &Plan) -> String {
         })
         .collect();
     section("connection-string options", &lines)
+}
+
+/// What the application does beside what the driver does.
+fn application(plan: &Plan) -> String {
+    let timeout = plan.timeout.map(|timeout| format!("waits {} for a call", timeout.operation));
+    let backoff = plan.backoff.map(|backoff| {
+        let pauses = match backoff.kind {
+            BackoffKind::Immediate => "at once".to_owned(),
+            kind => {
+                let name = flow::KINDS.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name);
+                format!("after pauses ({name}, base {}, cap {})", backoff.base, backoff.cap)
+            }
+        };
+        format!("calls up to {} times in all, {pauses}", backoff.max_attempts)
+    });
+    section("application", &timeout.into_iter().chain(backoff).collect::<Vec<_>>())
 }
 
 fn overloads(plan: &Plan) -> String {
