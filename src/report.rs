@@ -90,6 +90,7 @@ fn figures<'a>(
         first,
         "offered",
         "goodput",
+        "done",
         "errors",
         "lost",
         "retries/op",
@@ -109,6 +110,7 @@ fn figures<'a>(
             // In the closed model the load follows the servers, so a rate of it says nothing about demand.
             if is_open(plan) { per_second(stats.offered) } else { "-".to_owned() },
             per_second(stats.outcomes.ok),
+            rate(operation.completed_ops_per_s),
             percent(stats.error_rate()),
             percent(stats.loss_rate()),
             quotient(figures.retries_per_op()),

@@ -1,6 +1,6 @@
 //! What people must know to read a trial's numbers.
 
-use super::facts::{TrialFacts, is_open, reasons_known, seconds};
+use super::facts::{TrialFacts, is_open, per_second, reasons_known, seconds};
 use super::summary::{OpSummary, SegmentSummary};
 use crate::plan::load::Model;
 use crate::plan::timeline::nanos;
@@ -8,6 +8,9 @@ use crate::stats::{OpStats, ratio};
 
 /// A target missed by more than this share is told.
 const MISSED_SHARE: f64 = 0.01;
+
+/// A true rate that is below the goodput by more than this share is told.
+const LATER_SHARE: f64 = 0.05;
 
 /// How many standard deviations a random number of arrivals may be off.
 const DEVIATIONS: f64 = 4.0;
@@ -29,6 +32,7 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
         ));
     }
     notes.extend(missed(facts, whole));
+    notes.extend(completed_later(whole).filter(|_| !cut));
     if saturated(facts, whole) {
         notes.push(format!(
             "the load generator used {:.1} of {} processors: the numbers may show its limit, not the servers'",
@@ -73,6 +77,20 @@ pub(crate) fn missed(facts: &TrialFacts, whole: &SegmentSummary) -> Option<Strin
             "target missed: {wanted:.0} operations were wanted in the measured time, {due} were due and {started} \
              started; {}",
             limit(facts, whole)
+        )
+    })
+}
+
+/// Whether much of the goodput came after the measured time: a backlog that the servers worked off when it was over.
+fn completed_later(whole: &SegmentSummary) -> Option<String> {
+    let all = whole.all();
+    let goodput = per_second(all.stats.outcomes.ok, whole.duration_s)?;
+    let completed = all.completed_ops_per_s?;
+    (completed < goodput * (1.0 - LATER_SHARE)).then(|| {
+        format!(
+            "goodput counts operations where they were due, and many of these ended only after the measured time: \
+             within it {completed:.0}/s succeeded, which is what the servers could do, not {goodput:.0}/s \
+             (completed_ops_per_s)"
         )
     })
 }

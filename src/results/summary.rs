@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::accumulated::{Accumulated, GeneratorSummary};
 use super::checks::{Check, checks};
-use super::facts::{ALL, EndFacts, TrialFacts, expected, operations, rounded, seconds, share};
+use super::facts::{ALL, EndFacts, TrialFacts, expected, operations, per_second, rounded, seconds, share};
 use super::figures::Figures;
 use super::notes::notes;
 use crate::plan::Plan;
@@ -55,6 +55,9 @@ pub struct OpSummary {
     pub operation: Option<usize>,
     /// What the plan asked for; `None` in the closed model.
     pub target_ops_per_s: Option<f64>,
+    /// What ended well within the segment by the clock, per second, whenever it was due. Beside the goodput, which counts
+    /// by the intended start, this is what the servers really delivered in that time. `None` over no time.
+    pub completed_ops_per_s: Option<f64>,
     /// What is known of it.
     pub stats: OpStats,
 }
@@ -137,6 +140,8 @@ fn segment(plan: &Plan, sums: &Accumulated, name: &str, parts: &[usize], ran_ns:
     let one = |name: &str, operation: Option<usize>| OpSummary {
         name: name.to_owned(),
         operation,
+        // Over the intervals themselves: those of a cut run go on while what is under way ends.
+        completed_ops_per_s: per_second(sums.completed(parts, operation), seconds(generator.length_ns)),
         target_ops_per_s: target.map(|t| rounded(t * operation.map_or(1.0, |i| share(plan, i)), 3)),
         stats: sums.merged(parts, operation),
     };

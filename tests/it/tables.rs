@@ -211,6 +211,13 @@ fn intervals_agree(summary: &[Row], intervals: &[Row], servers: &[Row]) {
         }
         assert_eq!(open, 0, "at the end nothing is left open");
         let measured = intervals.iter().filter(|row| row["phase"] == "measure" && row["op"] == op);
+        let seconds: f64 = measured.clone().map(|row| real(row, "interval_s")).sum();
+        let done = real_count(sum(measured.clone(), "ops_ok")) / seconds;
+        let told = real(of(summary, "all", op), "completed_ops_per_s");
+        assert!(
+            (done - told).abs() < 0.01,
+            "{op}: {done}/s ended in the measured intervals, {told}/s are told"
+        );
         let (by_time, by_start) = (sum(measured, "offered"), whole(&of(summary, "all", op)["offered"]));
         // An interval's end is noticed a little late, and what was due meanwhile is across the border by as much.
         let late: f64 = [("warmup", 1.0), ("measure", 7.0)]
