@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use jiff::Timestamp;
 
 use super::target::given_uri;
-use super::{Outcome, UsageError, open_profile, print, resolve_plan};
+use super::{Outcome, UsageError, check_mongod, open_profile, print, refuse_uri, resolve_plan};
 use crate::cli::{RunArgs, Ui};
 use crate::client::merge::{APP_NAME, Resolved, resolve_options};
 use crate::client::uri::Uri;
@@ -35,6 +35,17 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     let profile = open_profile(&args.load.profile)?;
     let plan = resolve_plan(&profile, &args.load)?;
     let given = given_uri(&args.target)?;
+    refuse_uri("--label", args.label.as_deref().unwrap_or_default())?;
+    refuse_uri("--out", &args.out.to_string_lossy())?;
+    match &given {
+        None => check_mongod(args.mongod.as_deref()).await?,
+        Some(_) if args.mongod.is_some() => {
+            let why = "--mongod is the lab's server, and there is a deployment (from --uri, --uri-file or \
+                       $OVERDRIVE_URI): leave one of them out";
+            return Err(UsageError::new(why).into());
+        }
+        Some(_) => {}
+    }
     // Options that no deployment would take are told before a lab is started for them.
     let target = match &given {
         Some(uri) => resolve_target(uri, &plan)?,

@@ -3,10 +3,9 @@
 use std::env::VarError;
 use std::path::Path;
 
-use super::UsageError;
+use super::{UsageError, refuse_uri};
 use crate::cli::TargetArgs;
 use crate::client::uri::Uri;
-use crate::profile::masked;
 
 /// Where the connection string comes from when the command line has none.
 const VARIABLE: &str = "OVERDRIVE_URI";
@@ -32,8 +31,8 @@ pub fn given_uri(args: &TargetArgs) -> anyhow::Result<Option<Uri>> {
 }
 
 fn read_uri(file: &Path) -> anyhow::Result<String> {
-    // Where a file is asked for, a connection string is easily given, with its password.
-    let shown = masked(file.display().to_string(), &[]);
+    let name = file.to_string_lossy();
+    refuse_uri("--uri-file", &name)?;
     std::fs::read_to_string(file)
-        .map_err(|error| UsageError::new(format!("--uri-file {shown}: {error}")).into())
+        .map_err(|error| UsageError::new(format!("--uri-file {name}: {error}")).into())
 }

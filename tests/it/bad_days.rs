@@ -464,7 +464,7 @@ fn nobody_reads_what_is_written() {
     }
     assert!(finished[0].stderr.contains("measure"), "{}", finished[0].stderr);
     assert!(finished[1].stdout.contains("Results: "), "{}", finished[1].stdout);
-    unheard.finish().assert_code(1);
+    unheard.finish().assert_code(2);
 }
 
 #[test]

@@ -141,9 +141,17 @@ fn connection_strings_are_told_without_their_secrets() {
 #[test]
 fn a_connection_string_in_the_wrong_place_keeps_its_secrets() {
     let uri = "mongodb://u:s3cret=x@h/?w=1";
-    let places: [&[&str]; 7] = [
+    let places: [&[&str]; 15] = [
         &["run", uri],
         &["check", uri],
+        &["run", "--label", uri],
+        &["run", "--out", uri],
+        &["run", "--mongod", uri],
+        &["lab", "--mongod", uri],
+        &["run", "--uri-file", uri],
+        &["gate", "--upstream", uri],
+        &["gate", "--upstream", "u:s3cret@h:27017"],
+        &["gate", "--upstream", "h:1", "--listen", uri],
         &["run", "mixed", uri],
         &["run", "--set", uri],
         &["run", "--duration", uri],
@@ -160,6 +168,23 @@ fn a_connection_string_in_the_wrong_place_keeps_its_secrets() {
         assert!(finished.stderr.contains("--uri"), "{}", finished.stderr);
     }
     refused(format!("uri = \"{uri}\"\n{PROFILE}"), &[], &["profile.toml:1", "--uri-file", "$OVERDRIVE_URI"]);
+}
+
+#[test]
+fn a_server_program_that_cannot_be() {
+    refused(PROFILE, &["--mongod", "/no/such/mongod"], &["--mongod", "/no/such/mongod"]);
+    refused(PROFILE, &["--mongod", "/bin/true"], &["--mongod", "/bin/true is no mongod"]);
+    refused(PROFILE, &["--mongod", "/bin/true", "--uri", "mongodb://h"], &["--mongod", "--uri", "leave one"]);
+    let place = Place::new(PROFILE);
+    let beside_uri = |args: &[&str], key: &str, value: &str| finish(place.run(args).env(key, value));
+    let finished = beside_uri(&["--dry-run"], "OVERDRIVE_MONGOD", "/bin/true");
+    assert!(finished.assert_code(2).stderr.contains("$OVERDRIVE_MONGOD"), "{}", finished.stderr);
+    // It is for any lab there may be, and this run has none.
+    beside_uri(&["--dry-run", "--uri", "mongodb://127.0.0.1:1"], "OVERDRIVE_MONGOD", "/bin/true")
+        .assert_code(0);
+    beside_uri(&["--mongod", "/bin/true"], "OVERDRIVE_URI", "mongodb://127.0.0.1:1").assert_code(2);
+    let finished = finish(&mut overdrive(["lab", "--mongod", "/no/such/mongod"]));
+    assert!(finished.assert_code(2).stderr.contains("/no/such/mongod"), "{}", finished.stderr);
 }
 
 #[test]
