@@ -80,7 +80,7 @@ pub struct RunArgs {
     /// A word for the run's directory
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
-    /// Print what would be done, and do nothing
+    /// Check all that needs no connection, print what would be done, where and with which options, and do nothing
     #[arg(long)]
     pub dry_run: bool,
 }

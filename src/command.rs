@@ -16,7 +16,7 @@ use crate::cli::LoadArgs;
 use crate::client::options;
 use crate::lab::mongod;
 use crate::plan::Plan;
-use crate::profile::{Overrides, Profile, looks_like_uri, masked_argument, resolve};
+use crate::profile::{Overrides, Profile, looks_like_uri, masked_argument, resolve, stretched};
 use crate::stderr::tell;
 
 /// How a command ended, when it did not fail.
@@ -57,7 +57,8 @@ fn open_profile(wanted: &str) -> Result<Profile, UsageError> {
     Ok(profile)
 }
 
-fn resolve_plan(profile: &Profile, args: &LoadArgs) -> Result<Plan, UsageError> {
+/// The plan, and what is to be known of how it came to be.
+fn resolve_plan(profile: &Profile, args: &LoadArgs) -> Result<(Plan, Option<String>), UsageError> {
     let overrides = Overrides {
         rate: args.rate,
         workers: args.workers,
@@ -68,7 +69,9 @@ fn resolve_plan(profile: &Profile, args: &LoadArgs) -> Result<Plan, UsageError> 
         sets: args.sets.clone(),
         ..Overrides::default()
     };
-    resolve(profile, &overrides, &options::check).map_err(UsageError::new)
+    let plan = resolve(profile, &overrides, &options::check).map_err(UsageError::new)?;
+    let note = stretched(profile, &overrides, &options::check).map_err(UsageError::new)?;
+    Ok((plan, note))
 }
 
 /// Where a word or a file is wanted, a connection string is easily given; its password must not become a name.

@@ -36,7 +36,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use fault::KINDS as FAULT_KINDS;
 pub use load::WrittenLoad;
 pub use overrides::{OverrideErrors, Overrides};
-pub use resolve::resolve;
+pub use resolve::{resolve, stretched};
 pub use secrets::{looks_like_uri, masked, masked_argument};
 pub use source::Source;
 

@@ -26,7 +26,7 @@ use crate::engine;
 use crate::interrupts::Interrupts;
 use crate::lab::Lab;
 use crate::overload::{self, Bench};
-use crate::plan::{OptionSetting, Plan};
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::results::{EndFacts, RunDirectory, Summary, TrialFacts, Writer};
 use crate::snapshot::{Driver, Report, Totals};
@@ -298,27 +298,12 @@ impl Running {
             driver: self.driver.clone(),
             server_versions: vec![ground.cluster.version.clone()],
             mechanism: ground.bench.mechanism(),
-            params: params(&setup.plan.client),
+            params: setup.target.params(&setup.plan.client),
             options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
             go: Timestamp::now(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
-}
-
-/// Every option that was set, once: tag sets, of which there may be several, are tried in turn.
-fn params(settings: &[OptionSetting]) -> Vec<(String, Option<String>)> {
-    let mut params: Vec<(String, Option<String>)> = Vec::new();
-    for OptionSetting { name, value, .. } in settings {
-        match params.iter_mut().find(|(known, _)| known == name) {
-            Some((_, before)) => {
-                let both = [before.take(), value.clone()].into_iter().flatten().collect::<Vec<_>>();
-                *before = Some(both.join(";"));
-            }
-            None => params.push((name.clone(), value.clone())),
-        }
-    }
-    params
 }
 
 /// How the load ended.

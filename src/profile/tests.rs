@@ -35,7 +35,7 @@ fn shipped_profiles_resolve_without_a_doubt_and_survive_json() {
         assert_eq!(profile.warnings.render(false), "", "{name}");
         assert!(description.len() > 20, "{name}");
         let plan = resolve(&profile, &Overrides::default(), &any_option).unwrap();
-        assert_eq!(estimate::doubts(&plan), Vec::<String>::new(), "{name}");
+        assert_eq!(estimate::doubts(&plan, estimate::Options::default()), Vec::<String>::new(), "{name}");
         let json = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan, "{name}");
     }

@@ -2,8 +2,9 @@
 
 use super::facts::{TrialFacts, is_open, per_second, reasons_known, seconds};
 use super::summary::{OpSummary, SegmentSummary};
+use crate::plan::Overload;
 use crate::plan::load::Model;
-use crate::plan::timeline::nanos;
+use crate::plan::timeline::{nanos, on_time};
 use crate::stats::{OpStats, ratio};
 
 /// A target missed by more than this share is told.
@@ -40,7 +41,10 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
             facts.cores
         ));
     }
-    if facts.plan.overloads.iter().any(|o| !o.fault.depends_on_load()) {
+    let load = &facts.plan.load;
+    let (begin, end) = measured_ns(facts, whole);
+    let met = |o: &Overload| on_time(load, o).is_some_and(|(on, off)| on < end && begin < off);
+    if facts.plan.overloads.iter().any(|o| !o.fault.depends_on_load() && met(o)) {
         notes.push(
             "these rejections do not depend on load, so more retries always look better here than on a server that \
              is really overloaded"
@@ -60,6 +64,14 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
     notes.extend(too_few(whole));
     notes.extend(clipped(&whole.all().stats));
     notes
+}
+
+/// When the measured time that ran began and ended, in nanoseconds since Go.
+fn measured_ns(facts: &TrialFacts, whole: &SegmentSummary) -> (u64, u64) {
+    let begin = nanos(facts.plan.load.warmup.duration());
+    // A cut run's may have been over before it began, and is never longer than a year.
+    let ran = std::time::Duration::try_from_secs_f64(whole.duration_s).unwrap_or_default();
+    (begin, begin.saturating_add(nanos(ran)))
 }
 
 /// Whether less was started in the measured time than was wanted; says how much and what was short.

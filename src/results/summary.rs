@@ -8,7 +8,7 @@ use super::facts::{ALL, EndFacts, TrialFacts, expected, operations, per_second, 
 use super::figures::Figures;
 use super::notes::notes;
 use crate::plan::Plan;
-use crate::plan::timeline::nanos;
+use crate::plan::timeline::{NO_OVERLOAD, nanos};
 use crate::snapshot::Totals;
 use crate::stats::OpStats;
 
@@ -114,7 +114,8 @@ fn segments(plan: &Plan, sums: &Accumulated, stopped_ns: Option<u64>) -> Vec<Seg
     let measured = sums.measured();
     let every: Vec<usize> = measured.iter().flat_map(|(_, parts)| parts.iter().copied()).collect();
     let mut summaries = vec![segment(plan, sums, ALL, &every, ran_ns)];
-    if !plan.overloads.is_empty() {
+    // Without an overload in it there is one stretch, which would say the same again.
+    if measured.iter().any(|(name, _)| *name != NO_OVERLOAD) {
         let each = measured.iter().map(|(name, parts)| segment(plan, sums, name, parts, ran_ns));
         summaries.extend(each.filter(|s| s.duration_s > 0.0));
     }

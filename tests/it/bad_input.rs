@@ -187,6 +187,39 @@ fn a_server_program_that_cannot_be() {
     assert!(finished.assert_code(2).stderr.contains("/no/such/mongod"), "{}", finished.stderr);
 }
 
+/// A dry run refuses what the run would, as far as that needs no servers, and tells where it would go.
+#[test]
+fn a_dry_run_is_as_strict_as_the_run() {
+    let dry = |profile: &str, args: &[&str]| {
+        let place = Place::new(profile);
+        finish(&mut place.run(&[&["--dry-run"], args].concat()))
+    };
+    let shed = format!("{PROFILE}[[overload]]\nat = \"0s\"\nfor = \"1s\"\nfail_command = {{}}\n");
+    let uri = format!("mongodb://me:{}@db.example/?maxPoolSize=7&readPreference=nearest", SECRET[1]);
+    let refused = dry(&shed, &["--uri", &uri]);
+    assert!(refused.assert_code(2).stderr.contains("--allow-faults=fail_command"), "{}", refused.stderr);
+    let processes = shed.replace("fail_command", "kill");
+    let refused = dry(&processes, &["--uri", &uri, "--allow-faults=kill"]);
+    assert!(refused.assert_code(2).stderr.contains("takes the lab"), "{}", refused.stderr);
+
+    let told = dry(&shed, &["--uri", &uri, "--allow-faults=fail_command"]);
+    for part in ["db.example", "--yes", "maxPoolSize = 7  (from URI)", "readPreference = nearest  (from URI)"]
+    {
+        assert!(told.assert_code(0).stdout.contains(part), "no '{part}' in {}", told.stdout);
+    }
+    assert!(
+        !told.stdout.contains("me:") && !told.stdout.contains("maxPoolSize is not set"),
+        "{}",
+        told.stdout
+    );
+    assert!(dry(PROFILE, &[]).assert_code(0).stdout.contains("a lab"));
+
+    // An overload that is never on needs no leave, and is told.
+    let late = shed.replace("at = \"0s\"", "at = \"5s\"");
+    let told = dry(&late, &["--uri", "mongodb://127.0.0.1:1"]);
+    assert!(told.assert_code(0).stdout.contains("fail_command is never on"), "{}", told.stdout);
+}
+
 #[test]
 fn uri_files_and_the_environment() {
     refused(PROFILE, &["--uri-file", "/no/such/file"], &["--uri-file", "/no/such/file"]);
