@@ -62,6 +62,52 @@ fn a_result_is_tables_and_what_to_know() {
 }
 
 #[test]
+fn why_operations_failed_is_told() {
+    let plan = testing::overload_plan();
+    let mut sums = Accumulated::new(&plan);
+    let mut reads = cell(50, 0, 50, 0);
+    reads.outcomes.failed = 50;
+    let mut failing = snapshot(0, 1, [((1, 0), reads)], [0; 3]);
+    let class = |code: Option<i32>, code_name: &str| crate::snapshot::ErrorClass {
+        kind: if code.is_some() { "command" } else { "io" }.to_owned(),
+        code,
+        code_name: code_name.to_owned(),
+        labels: Vec::new(),
+    };
+    let error = |segment, level, class, count, example: &str| crate::snapshot::ErrorCount {
+        segment,
+        operation: 0,
+        level,
+        class,
+        count,
+        first_ns: 0,
+        last_ns: 0,
+        example: example.to_owned(),
+    };
+    use crate::snapshot::ErrorLevel::{Attempt, Operation};
+    let long = format!("no such command: 'frobnicate'\n{}", "x".repeat(100));
+    failing.errors = vec![
+        error(1, Operation, class(None, ""), 3, "\u{1b}[2Jconnection reset"),
+        error(1, Operation, class(Some(59), "CommandNotFound"), 40, &long),
+        error(2, Operation, class(Some(59), "CommandNotFound"), 7, &long),
+        error(0, Operation, class(Some(1), "InWarmUp"), 900, "not measured"),
+        error(1, Attempt, class(Some(462), "Repeated"), 900, "not the operation's"),
+    ];
+    sums.add(&plan, &failing);
+    let totals = Totals { ended: vec![50, 0, 0], attempts: 50, cut: false };
+    let summary = Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, EndFacts::default());
+    let text = trial(&summary);
+    let from = text.find("Why").unwrap();
+    let lines: Vec<&str> = text[from..].lines().take_while(|line| !line.starts_with("note")).collect();
+    insta::assert_snapshot!(lines.join("\n"), @"
+    Why operations failed, the commonest first (errors.csv has all):
+      47 × read: code 59 CommandNotFound, like: no such command: 'frobnicate' xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+      3 × read: io, like:  [2Jconnection reset
+    ");
+    assert!(text.contains("note: not one of these operations succeeded: read (errors.csv"), "{text}");
+}
+
+#[test]
 fn broken_sums_come_before_the_numbers() {
     let mut broken = summary();
     broken.broken.push("3 read operations ended, but 2 outcomes were recorded".to_owned());

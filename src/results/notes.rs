@@ -1,6 +1,7 @@
 //! What people must know to read a trial's numbers.
 
 use super::facts::{TrialFacts, is_open, per_second, reasons_known, seconds};
+use super::figures::ended;
 use super::summary::{OpSummary, SegmentSummary};
 use crate::plan::Overload;
 use crate::plan::load::Model;
@@ -32,6 +33,7 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
             whole.duration_s, facts.plan.load.duration
         ));
     }
+    notes.extend(never_ok(whole));
     notes.extend(missed(facts, whole));
     notes.extend(completed_later(whole).filter(|_| !cut));
     if saturated(facts, whole) {
@@ -64,6 +66,18 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
     notes.extend(too_few(whole));
     notes.extend(clipped(&whole.all().stats));
     notes
+}
+
+/// Operations that failed whenever they were tried: a mistake in them, more likely than overload.
+fn never_ok(whole: &SegmentSummary) -> Option<String> {
+    let never = |op: &&OpSummary| op.operation.is_some() && op.stats.outcomes.ok == 0 && ended(&op.stats) > 0;
+    let each: Vec<String> = whole.operations.iter().filter(never).map(|op| op.name.clone()).collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "not one of these operations succeeded: {} (errors.csv tells why they failed)",
+            each.join(", ")
+        )
+    })
 }
 
 /// When the measured time that ran began and ended, in nanoseconds since Go.

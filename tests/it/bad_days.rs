@@ -354,6 +354,23 @@ fn faults_on_others_servers_need_leave() {
 }
 
 #[test]
+fn documents_that_share_a_key_are_not_taken_for_stored() {
+    let (lab, _alone) = healthy();
+    let choose = r#"{ "^Choose" = ["a", "b", "c"] }"#;
+    for (id, there) in [("5", "1 of 100"), (choose, "3 of 100")] {
+        let document = format!("documents = 100\ndocument = {{ _id = {id}, n = 0 }}");
+        let place =
+            Place::new(READS.replace("COLLECTION", "same_keys").replace("documents = 100", &document));
+        let finished = finish(&mut place.run(&["--uri", &lab.uri]));
+        finished.assert_code(1);
+        for part in [there, "overdrive.same_keys", "data.document", "sequential"] {
+            assert!(finished.stderr.contains(part), "no '{part}' in {}", finished.stderr);
+        }
+        assert!(!place.path().join("results").exists());
+    }
+}
+
+#[test]
 fn documents_of_others_are_left_alone() {
     let (lab, _alone) = healthy();
     let collection = "somebody_elses";
