@@ -115,10 +115,10 @@ pub struct LoadArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub sets: Vec<(String, String)>,
     /// Operations per second, like 500/s (open model)
-    #[arg(long, value_name = "RATE", conflicts_with = "workers")]
+    #[arg(long, value_name = "RATE", conflicts_with = "workers", allow_hyphen_values = true)]
     pub rate: Option<Rate>,
     /// Workers that each start their next operation when the last has ended (closed model)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub workers: Option<u32>,
     /// The measured time, like 30s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -127,7 +127,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub warmup: Option<Span>,
     /// Fixes keys, documents, order and arrivals
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// How attempts are counted: `light` costs less and knows less
     #[arg(long, value_enum)]

@@ -20,7 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::watch::Watch;
 use crate::client::merge::Resolved;
 use crate::client::{connect, shut_down};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, saying_so_if_long};
 use crate::control::Control;
 use crate::engine;
 use crate::interrupts::Interrupts;
@@ -105,7 +105,8 @@ async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Grou
         let lab = lab?;
         Some(lab.addresses()[lab.number_of(address)?].to_string())
     };
-    let cluster = Arc::new(Cluster::connect(uri, round_the_gates).await?);
+    let looking = Cluster::connect(uri, round_the_gates);
+    let cluster = Arc::new(saying_so_if_long(uri, looking, |text| progress.note(text)).await?);
     progress.found(&cluster);
     let control = connect(&uri.control()).await?;
     let data = &setup.plan.data;

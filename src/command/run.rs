@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use jiff::Timestamp;
 
-use super::target::given_uri;
+use super::target::{check_tls_files, given_uri};
 use super::{Outcome, UsageError, check_mongod, open_profile, print, refuse_uri, resolve_plan};
 use crate::cli::{RunArgs, Ui};
 use crate::client::merge::{APP_NAME, Resolved, resolve_options};
@@ -132,7 +132,10 @@ fn deployment(uri: &Uri, yes: bool) -> String {
 fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {
     let faults_go_by_name = plan.overloads.iter().any(|overload| overload.fault.goes_by_name());
     let scope = faults_go_by_name.then(|| format!("{APP_NAME}-{:08x}", rand::random::<u32>()));
-    resolve_options(uri, &plan.client, scope.as_deref(), DRIVER_VERSION).map_err(UsageError::new)
+    let target =
+        resolve_options(uri, &plan.client, scope.as_deref(), DRIVER_VERSION).map_err(UsageError::new)?;
+    check_tls_files(&target.uri)?;
+    Ok(target)
 }
 
 async fn start_lab(plan: &Plan, mongod: Option<&Path>, interrupts: &Interrupts) -> anyhow::Result<Lab> {

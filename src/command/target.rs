@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{UsageError, refuse_uri};
 use crate::cli::TargetArgs;
+use crate::client::tls_files;
 use crate::client::uri::Uri;
 
 /// Where the connection string comes from when the command line has none.
@@ -28,6 +29,15 @@ pub fn given_uri(args: &TargetArgs) -> anyhow::Result<Option<Uri>> {
         },
     };
     text.map(|text| Uri::parse(text.trim()).map_err(|error| UsageError::new(error).into())).transpose()
+}
+
+/// Files that the connection string names are the user's to mend.
+///
+/// # Errors
+/// [`UsageError`] for each that cannot be used.
+pub fn check_tls_files(uri: &Uri) -> Result<(), UsageError> {
+    let mistakes = tls_files::mistakes(uri);
+    if mistakes.is_empty() { Ok(()) } else { Err(UsageError::new(mistakes.join("\n"))) }
 }
 
 fn read_uri(file: &Path) -> anyhow::Result<String> {

@@ -13,7 +13,7 @@ use super::data::{MOST_DOCUMENTS, collection_name, database_name};
 use super::diagnostic::either;
 use super::fault::fail_command::check_probability;
 use super::load::{ARRIVALS, MODELS, MOST_IN_FLIGHT, MOST_WORKERS};
-use super::operations::MOST_WEIGHT;
+use super::operations::{MOST_WEIGHT, SCALE};
 use super::overloads::MEMBERS;
 use super::overrides::Draft;
 
@@ -78,7 +78,11 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
         ["data", key] => set_data(draft, key, value),
         ["op", name, "weight"] => {
             let operation = draft.profile.operations.iter_mut().find(|op| op.name == *name)?;
-            Some(put(&mut operation.weight, number(value, 0..=MOST_WEIGHT)))
+            let weight = number(value, 0..=MOST_WEIGHT).map_err(|message| match value.parse::<f64>() {
+                Ok(fraction) if fraction.fract() != 0.0 => format!("{message}; {SCALE}"),
+                _ => message,
+            });
+            Some(put(&mut operation.weight, weight))
         }
         ["overload", name, key] => {
             let overload = draft.profile.overloads.iter_mut().find(|o| o.name == *name)?;

@@ -75,9 +75,9 @@ fn no_server_is_told_soon_and_leaves_no_run() {
 #[test]
 fn ctrl_c_while_nobody_answers() {
     let place = reads("nobody");
-    let running = Running::start(&mut place.run(&["--uri", "mongodb://127.0.0.1:1/"]));
+    let mut running = Running::start(&mut place.run(&["--uri", "mongodb://127.0.0.1:1/"]));
     let started = Instant::now();
-    thread::sleep(Duration::from_secs(1));
+    running.wait_for("still looking for a primary at 127.0.0.1:1; the driver gives up after 30s");
     running.signal(Signal::INT);
     let finished = running.finish();
     finished.assert_code(1);
@@ -201,8 +201,8 @@ fn no_operation_at_all_and_a_single_one() {
 #[test]
 fn the_first_signal_ends_the_load_and_keeps_what_was_measured() {
     let (lab, _alone) = healthy();
-    // Both signals at once: the runs do not know of each other.
-    let signals = [("interrupted", Signal::INT), ("terminated", Signal::TERM)];
+    // All signals at once: the runs do not know of each other.
+    let signals = [("interrupted", Signal::INT), ("terminated", Signal::TERM), ("quitted", Signal::QUIT)];
     let mut runs: Vec<_> = signals
         .iter()
         .map(|(collection, _)| {
@@ -371,6 +371,20 @@ fn documents_that_share_a_key_are_not_taken_for_stored() {
 }
 
 #[test]
+fn a_secondary_by_itself_is_told_with_the_way_out() {
+    let (lab, _alone) = healthy();
+    let is_secondary =
+        |address: &std::net::SocketAddr| ask(address, doc! { "hello": 1 }).get_bool("secondary").unwrap();
+    let secondary = lab.members.iter().map(|member| member.address).find(is_secondary).unwrap();
+    let place = reads("secondary");
+    let finished =
+        finish(&mut place.run(&["--uri", &format!("mongodb://{secondary}/?directConnection=true")]));
+    for part in ["a secondary", "directConnection", "replicaSet=overdrive"] {
+        assert!(finished.assert_code(1).stderr.contains(part), "no '{part}' in {}", finished.stderr);
+    }
+}
+
+#[test]
 fn documents_of_others_are_left_alone() {
     let (lab, _alone) = healthy();
     let collection = "somebody_elses";
@@ -402,7 +416,7 @@ fn places_that_cannot_be_written() {
     let (lab, _alone) = healthy();
     let place = reads("no_place");
     fs::write(place.path().join("file"), "precious").unwrap();
-    for out in ["file", "file/below", "/proc/overdrive"] {
+    for out in ["file", "file/below", "/proc/overdrive", "/dev/full"] {
         let finished = finish(&mut place.run(&["--uri", &lab.uri, "--out", out]));
         finished.assert_code(1);
         assert!(finished.stderr.contains(&format!("'{out}'")), "{}", finished.stderr);

@@ -57,6 +57,11 @@ fn times_and_rates_that_cannot_be() {
         refused(text, &[], &["profile.toml:5", "rate", part]);
     }
     refused(PROFILE, &["--workers", "0"], &["workers must be from 1"]);
+    for option in ["--workers", "--rate", "--seed"] {
+        let finished = refused(PROFILE, &[option, "-1"], &[option, "-1"]);
+        assert!(!finished.stderr.contains("tip:"), "it is no other argument: {}", finished.stderr);
+    }
+    refused(PROFILE, &["--set", "op.find.weight=0.5"], &["whole number", "scale all weights"]);
     refused(PROFILE, &["--rate", "5", "--workers", "5"], &["--workers", "--rate"]);
 }
 
@@ -132,6 +137,7 @@ fn connection_strings_are_told_without_their_secrets() {
     uri("mongodb://u:s3cret:more@h", &["password", "%3A"]);
     uri("mongodb://u:s3cret@h/?w=1&w=2", &["`w`", "more than once"]);
     uri("mongodb://h/?tls=false&tlsCAFile=/nowhere", &["`tls=false`", "`tlsCAFile`"]);
+    uri("mongodb://u:s3cret@h/?tls=true&tlsCAFile=/nowhere.pem", &["`tlsCAFile`", "'/nowhere.pem'", "PEM"]);
     uri("mongodb://u:s3cret@h/?maxPolSize=3", &["maxPolSize", "did you mean `maxPoolSize`?"]);
     uri("postgres://u:s3cret@h", &["mongodb://"]);
     uri("", &["mongodb://"]);
