@@ -306,7 +306,7 @@ fn a_killed_run_loses_an_interval_at_most_and_its_fault_is_undone_by_the_next() 
     assert_eq!(faults(lab), 3, "nobody could undo it");
     let finished = finish(&mut next.run(&["--uri", &lab.uri]));
     finished.assert_code(0);
-    assert_eq!(finished.stderr.matches("undid a fault").count(), 3, "{}", finished.stderr);
+    assert_eq!(finished.stderr.matches("undid fail_command").count(), 3, "{}", finished.stderr);
     assert_eq!(faults(lab), 0);
     assert_eq!(count(&whole(finished.directory()), "rejected"), 0);
 }
@@ -793,7 +793,7 @@ fn a_member_dies_with_a_fault_on() {
     // It stayed written down, so the next start sees to it, if only to be sure.
     let finished = finish(&mut reads("after_death").run(&["--uri", lab.uri()]));
     assert!(
-        finished.assert_code(0).stderr.contains(&format!("{address}: undid a fault")),
+        finished.assert_code(0).stderr.contains(&format!("{address}: undid fail_command")),
         "{}",
         finished.stderr
     );
