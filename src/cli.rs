@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::limits::LimitArgs;
 use crate::plan::Attempts;
-use crate::profile::{FAULT_KINDS, masked};
+use crate::profile::{FAULT_KINDS, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
 use crate::units::{Rate, Span};
 
@@ -62,8 +62,8 @@ pub struct RunArgs {
     /// Which deployment; without one, overdrive starts a lab.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// The server program for the lab, if it is not on PATH
-    #[arg(long, value_name = "PATH", env = "OVERDRIVE_MONGOD")]
+    /// The server program for the lab, also from $OVERDRIVE_MONGOD, if it is not on PATH
+    #[arg(long, value_name = "PATH")]
     pub mongod: Option<PathBuf>,
     /// Load a deployment that is not on this machine without asking
     #[arg(long)]
@@ -80,7 +80,7 @@ pub struct RunArgs {
     /// A word for the run's directory
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
-    /// Print what would be done, and do nothing
+    /// Check all that needs no connection, print what would be done, where and with which options, and do nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -115,10 +115,10 @@ pub struct LoadArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub sets: Vec<(String, String)>,
     /// Operations per second, like 500/s (open model)
-    #[arg(long, value_name = "RATE", conflicts_with = "workers")]
+    #[arg(long, value_name = "RATE", conflicts_with = "workers", allow_hyphen_values = true)]
     pub rate: Option<Rate>,
     /// Workers that each start their next operation when the last has ended (closed model)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub workers: Option<u32>,
     /// The measured time, like 30s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -127,7 +127,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub warmup: Option<Span>,
     /// Fixes keys, documents, order and arrivals
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// How attempts are counted: `light` costs less and knows less
     #[arg(long, value_enum)]
@@ -138,14 +138,28 @@ pub struct LoadArgs {
 pub fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
         let text = error.render().to_string();
-        // A connection string in the wrong place would be repeated, with its password.
-        if text.contains("://") && error.use_stderr() {
-            tell(&masked(text, &[]));
+        let shown =
+            without_secrets(&text, std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()));
+        if shown != text && error.use_stderr() {
+            tell(&shown);
             flush();
             std::process::exit(error.exit_code());
         }
         error.exit()
     })
+}
+
+/// A message about arguments, of which it repeats some: a connection string may stand in any place, with its password.
+fn without_secrets(message: &str, arguments: impl Iterator<Item = String>) -> String {
+    let mut shown = message.to_owned();
+    for argument in arguments.filter(|argument| argument.contains('@')) {
+        let value = match argument.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => value,
+            _ => argument.as_str(),
+        };
+        shown = shown.replace(value, &masked_argument(value));
+    }
+    masked(&shown)
 }
 
 /// `overdrive check`
@@ -162,8 +176,8 @@ pub struct CheckArgs {
 /// `overdrive lab`
 #[derive(Debug, Args)]
 pub struct LabArgs {
-    /// The server program, if it is not on PATH
-    #[arg(long, value_name = "PATH", env = "OVERDRIVE_MONGOD")]
+    /// The server program, also from $OVERDRIVE_MONGOD, if it is not on PATH
+    #[arg(long, value_name = "PATH")]
     pub mongod: Option<PathBuf>,
     /// Put a gate before each server, which sheds load as the newest servers do; any limit implies it
     #[arg(long)]
@@ -218,8 +232,36 @@ impl From<AttemptsArg> for Attempts {
 
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((key, _)) if key.contains("://") => Err("a connection string goes to --uri".to_owned()),
+        Some((key, _)) if looks_like_uri(key) => Err("a connection string goes to --uri".to_owned()),
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write KEY=VALUE, like maxAdaptiveRetries=5".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_repeat_no_password() {
+        let told = |args: &[&str]| {
+            let error = Cli::try_parse_from([&["overdrive"], args].concat()).unwrap_err();
+            without_secrets(&error.render().to_string(), args.iter().map(|&arg| arg.to_owned()))
+        };
+        for uri in ["mongodb://u:s3cret@h:1/?w=1", "mongodb:u:s3c@ret@h:1", "u:s3cret@h:1"] {
+            for args in [
+                &["gate", "--upstream", uri][..],
+                &["gate", "--upstream", "h:1", "--listen", uri],
+                &["run", "--workers", uri],
+                &["run", "mixed", uri],
+                &["run", "--set", uri],
+                &[uri],
+            ] {
+                let told = told(args);
+                assert!(!told.contains("s3c") && !told.contains("ret@"), "{args:?}: {told}");
+            }
+            let joined = told(&["gate", &format!("--upstream={uri}")]);
+            assert!(!joined.contains("s3c") && joined.contains("***@h"), "{joined}");
+        }
     }
 }

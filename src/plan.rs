@@ -13,7 +13,7 @@ pub mod timeline;
 
 use serde::{Deserialize, Serialize};
 
-pub use client::OptionSetting;
+pub use client::{OptionSetting, ResolvedOption};
 pub use flow::{Backoff, BackoffKind, Timeout};
 pub use gate::{GateSettings, Generation, Limit};
 pub use load::{Arrivals, Load, Model, Stage};

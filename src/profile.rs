@@ -37,8 +37,8 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use fault::KINDS as FAULT_KINDS;
 pub use load::WrittenLoad;
 pub use overrides::{OverrideErrors, Overrides};
-pub use resolve::resolve;
-pub use secrets::masked;
+pub use resolve::{resolve, stretched};
+pub use secrets::{looks_like_uri, masked, masked_argument};
 pub use source::Source;
 
 use mistakes::Mistakes;
@@ -89,8 +89,7 @@ impl Profile {
         if !errors.is_empty() {
             // What could be rescued from broken TOML would only add mistakes that nobody made.
             let list = errors.into_iter().map(syntax_error).collect();
-            let text = secrets::masked(source.text, &[]);
-            return Err(Diagnostics { source: source.shown, text, list });
+            return Err(Diagnostics::hiding(source.shown, &secrets::mask(&source.text, &[]), list));
         }
         let mistakes = Mistakes::default();
         let profile = read_document(&mistakes, document.get_ref(), &source, check_option);

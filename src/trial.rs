@@ -20,13 +20,13 @@ use tokio_util::task::AbortOnDropHandle;
 use self::watch::Watch;
 use crate::client::merge::Resolved;
 use crate::client::{connect, shut_down};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, saying_so_if_long};
 use crate::control::Control;
 use crate::engine;
 use crate::interrupts::Interrupts;
 use crate::lab::Lab;
 use crate::overload::{self, Bench};
-use crate::plan::{OptionSetting, Plan};
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::results::{EndFacts, RunDirectory, Summary, TrialFacts, Writer};
 use crate::snapshot::{Driver, Report, Totals};
@@ -105,7 +105,8 @@ async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Grou
         let lab = lab?;
         Some(lab.addresses()[lab.number_of(address)?].to_string())
     };
-    let cluster = Arc::new(Cluster::connect(uri, round_the_gates).await?);
+    let looking = Cluster::connect(uri, round_the_gates);
+    let cluster = Arc::new(saying_so_if_long(uri, looking, |text| progress.note(text)).await?);
     progress.found(&cluster);
     let control = connect(&uri.control()).await?;
     let data = &setup.plan.data;
@@ -298,27 +299,12 @@ impl Running {
             driver: self.driver.clone(),
             server_versions: vec![ground.cluster.version.clone()],
             mechanism: ground.bench.mechanism(),
-            params: params(&setup.plan.client),
+            params: setup.target.params(&setup.plan.client),
             options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
             go: Timestamp::now(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
-}
-
-/// Every option that was set, once: tag sets, of which there may be several, are tried in turn.
-fn params(settings: &[OptionSetting]) -> Vec<(String, Option<String>)> {
-    let mut params: Vec<(String, Option<String>)> = Vec::new();
-    for OptionSetting { name, value, .. } in settings {
-        match params.iter_mut().find(|(known, _)| known == name) {
-            Some((_, before)) => {
-                let both = [before.take(), value.clone()].into_iter().flatten().collect::<Vec<_>>();
-                *before = Some(both.join(";"));
-            }
-            None => params.push((name.clone(), value.clone())),
-        }
-    }
-    params
 }
 
 /// How the load ended.

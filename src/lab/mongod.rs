@@ -43,13 +43,8 @@ pub struct Mongod {
 /// The server to use: the one named, else `$OVERDRIVE_MONGOD`, else the first on PATH, else the one fetched earlier,
 /// else one that is fetched now. One that is named must be right; one that merely lies on PATH is passed over if not.
 pub async fn find(named: Option<&Path>, say: Say<'_>) -> Result<Mongod> {
-    if let Some(path) = named {
-        return examine(path).await.context("--mongod names no server that runs");
-    }
-    if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-        return examine(Path::new(&path))
-            .await
-            .with_context(|| format!("${VARIABLE} names no server that runs"));
+    if let Some(named) = by_name(named).await? {
+        return Ok(named);
     }
     for path in on_path() {
         match examine(&path).await {
@@ -58,6 +53,23 @@ pub async fn find(named: Option<&Path>, say: Say<'_>) -> Result<Mongod> {
         }
     }
     fetched(say).await.with_context(|| format!("there is no mongod for a lab: {WAYS_OUT}"))
+}
+
+/// The server that somebody named, if anybody did.
+///
+/// # Errors
+/// When what is named is no server, or does not run here.
+pub async fn by_name(named: Option<&Path>) -> Result<Option<Mongod>> {
+    if let Some(path) = named {
+        return examine(path).await.map(Some).context("--mongod names no server that runs");
+    }
+    match env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        Some(path) => {
+            let examined = examine(Path::new(&path)).await;
+            examined.map(Some).with_context(|| format!("${VARIABLE} names no server that runs"))
+        }
+        None => Ok(None),
+    }
 }
 
 /// Asks a server for its version, which also proves that it is one and that it runs here.

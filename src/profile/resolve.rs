@@ -50,6 +50,28 @@ pub fn resolve(
     })
 }
 
+/// What to say when the measured time is longer than the stages: their end lasts longer then than anybody wrote.
+///
+/// # Errors
+/// As for [`resolve`].
+pub fn stretched(
+    profile: &Profile,
+    overrides: &Overrides,
+    check_option: CheckOption<'_>,
+) -> Result<Option<String>, OverrideErrors> {
+    let load = Draft::new(profile, overrides, check_option)?.profile.load;
+    let closed = load.model == Some(ModelName::Closed);
+    let (Some(staged), Some(duration), false) = (load.staged(), load.duration, closed) else {
+        return Ok(None);
+    };
+    Ok((duration.duration() > staged.duration()).then(|| {
+        format!(
+            "the stages last {staged} together and the measured time {duration}: the rate that the last one ends with \
+             goes on until then"
+        )
+    }))
+}
+
 /// Overloads that a server could not have on together: it knows one failpoint of a kind, and the later one would undo the
 /// earlier.
 fn clashes(overloads: &[Overload]) -> Vec<String> {
@@ -227,6 +249,22 @@ fail_command = {}
         assert_snapshot!(lasting(10), @"10s: 100/s-100/s 10s");
         assert_snapshot!(lasting(4), @"4s: 100/s-100/s 4s");
         assert_snapshot!(lasting(25), @"25s: 100/s-100/s 10s, 100/s-300/s 10s, 300/s-300/s 5s");
+    }
+
+    #[test]
+    fn stages_that_are_stretched_are_told() {
+        let told = |overrides: &Overrides| {
+            let source = Source { name: "t".to_owned(), shown: "t".to_owned(), text: STAGED.to_owned() };
+            stretched(&Profile::read(source, &check).unwrap(), overrides, &check).unwrap()
+        };
+        let lasting = |seconds| Overrides { duration: Some(Span::seconds(seconds)), ..Overrides::default() };
+        assert_eq!([told(&Overrides::default()), told(&lasting(20)), told(&lasting(4))], [None, None, None]);
+        assert!(
+            told(&lasting(25)).unwrap().contains("the stages last 20s together and the measured time 25s")
+        );
+        let rate = Rate::per_second(7.0).ok();
+        assert_eq!(told(&Overrides { rate, ..lasting(25) }), None, "there are no stages then");
+        assert_eq!(told(&Overrides { workers: Some(3), ..lasting(25) }), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::diagnostic::either;
 use super::fault::fail_command::check_probability;
 use super::flow;
 use super::load::{ARRIVALS, MODELS, MOST_IN_FLIGHT, MOST_WORKERS};
-use super::operations::MOST_WEIGHT;
+use super::operations::{MOST_WEIGHT, SCALE};
 use super::overloads::MEMBERS;
 use super::overrides::Draft;
 
@@ -89,7 +89,11 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
         ["flow", "backoff", key] => set_backoff(draft, key, value),
         ["op", name, "weight"] => {
             let operation = draft.profile.operations.iter_mut().find(|op| op.name == *name)?;
-            Some(put(&mut operation.weight, number(value, 0..=MOST_WEIGHT)))
+            let weight = number(value, 0..=MOST_WEIGHT).map_err(|message| match value.parse::<f64>() {
+                Ok(fraction) if fraction.fract() != 0.0 => format!("{message}; {SCALE}"),
+                _ => message,
+            });
+            Some(put(&mut operation.weight, weight))
         }
         ["overload", name, key] => {
             let overload = draft.profile.overloads.iter_mut().find(|o| o.name == *name)?;
