@@ -7,6 +7,7 @@ pub mod lab;
 pub mod profiles;
 pub mod restore;
 pub mod run;
+pub mod stub;
 pub mod target;
 
 use std::io::{ErrorKind, IsTerminal, Write};

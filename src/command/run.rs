@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use jiff::Timestamp;
 
 use super::target::given_uri;
-use super::{Outcome, UsageError, open_profile, print, resolve_plan};
+use super::{Outcome, UsageError, open_profile, print, resolve_plan, stub};
 use crate::cli::{RunArgs, Ui};
 use crate::client::merge::{APP_NAME, Resolved, resolve_options};
 use crate::client::uri::Uri;
@@ -22,6 +22,7 @@ use crate::progress::{Lines, Progress, Silent};
 use crate::report;
 use crate::results::{HostFacts, RunFacts};
 use crate::stderr::{flush, tell};
+use crate::stub::process::StubProcess;
 use crate::trial::{self, Finished, Setup};
 
 /// A connection string of the same shape as the lab's.
@@ -33,8 +34,15 @@ const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
 /// [`UsageError`] for what can be told from the arguments alone; anything else means that the run failed.
 pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     let profile = open_profile(&args.load.profile)?;
-    let plan = resolve_plan(&profile, &args.load)?;
-    let given = given_uri(&args.target)?;
+    let mut plan = resolve_plan(&profile, &args.load)?;
+    let mut notes = Vec::new();
+    let given = match &args.stub {
+        Some(script) => {
+            notes = stub::adapt(&mut plan, script, args.mongod.as_deref())?;
+            None
+        }
+        None => given_uri(&args.target)?,
+    };
     // Options that no deployment would take are told before a lab is started for them.
     let target = match &given {
         Some(uri) => resolve_target(uri, &plan)?,
@@ -54,15 +62,20 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         Ui::Auto | Ui::Lines => Box::new(Lines::default()),
         Ui::None => Box::new(Silent),
     };
-    let lab = match given {
-        Some(_) => None,
-        None => Some(Arc::new(start_lab(&plan, args.mongod.as_deref(), &interrupts).await?)),
+    let stub = match args.stub {
+        Some(script) => Some(Arc::new(interrupts.before_load(stub::start(script, &plan)).await?)),
+        None => None,
     };
-    let target = match &lab {
-        Some(lab) => resolve_target(&Uri::parse(lab.uri())?, &plan)?,
+    let lab = match (given, &stub) {
+        (None, None) => Some(Arc::new(start_lab(&plan, args.mongod.as_deref(), &interrupts).await?)),
+        _ => None,
+    };
+    let ours = lab.as_deref().map(Lab::uri).or(stub.as_deref().map(StubProcess::uri));
+    let target = match ours {
+        Some(uri) => resolve_target(&Uri::parse(uri)?, &plan)?,
         None => target,
     };
-    let notes: Vec<String> = target.notices.iter().cloned().chain(doubts(&plan)).collect();
+    notes.extend(target.notices.iter().cloned().chain(doubts(&plan)));
     notes.iter().for_each(|note| progress.note(note));
     let setup = Setup {
         plan: Arc::new(plan),
@@ -72,6 +85,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         out: args.out,
         label: args.label,
         lab: lab.clone(),
+        stub,
     };
     let result = trial::run(setup, &mut *progress, &mut interrupts).await;
     let stopped = stop_lab(lab, &mut interrupts).await;
