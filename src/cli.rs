@@ -31,6 +31,7 @@ Examples:
   overdrive run --set maxAdaptiveRetries=5         the same load, another setting
   overdrive run my.toml --uri mongodb://127.0.0.1:27017
   overdrive run read-heavy --stub=service=1ms      a server that is known, to see how true the numbers are
+  overdrive calibrate                              what this machine can do, before a run that is to count
   overdrive check my.toml                          what a profile comes to, without connecting
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 130 interrupted with results kept";
@@ -44,6 +45,8 @@ pub enum Command {
     Check(CheckArgs),
     /// List the profiles that come with overdrive
     Profiles,
+    /// Measure what this machine can do, so that runs that ask for more can be told so
+    Calibrate(CalibrateArgs),
     /// Start a replica set of three real servers, print its connection string, and keep it until Ctrl-C
     Lab(LabArgs),
     /// Put a gate before a server, which sheds load as the newest servers do, until Ctrl-C
@@ -168,6 +171,14 @@ pub struct CheckArgs {
     /// Print the plan as JSON, for programs
     #[arg(long)]
     pub json: bool,
+}
+
+/// `overdrive calibrate`
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// The measured time of each of its four loads
+    #[arg(long, value_name = "TIME", default_value = "2s", allow_hyphen_values = true)]
+    pub duration: Span,
 }
 
 /// `overdrive lab`

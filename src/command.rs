@@ -1,5 +1,6 @@
 //! The subcommands: each file is the recipe of one.
 
+pub mod calibrate;
 pub mod check;
 pub mod gate;
 pub mod keeper;

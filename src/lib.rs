@@ -25,6 +25,8 @@
 //! *command* is what a call sends; an *attempt* is one try of a command on a server. *Retries* are attempts less commands.
 //! An attempt is *rejected* when it fails with the label `SystemOverloadedError`.
 
+pub mod cache;
+pub mod calibration;
 pub mod cli;
 pub mod client;
 pub mod cluster;
@@ -65,6 +67,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Run(args) => command::run::run(*args).await,
         Command::Check(args) => command::check::run(&args),
+        Command::Calibrate(args) => command::calibrate::run(args).await,
         Command::Profiles => command::profiles::run(),
         Command::Lab(args) => command::lab::run(args).await,
         Command::Gate(args) => command::gate::run(args).await,

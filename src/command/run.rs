@@ -9,6 +9,8 @@ use jiff::Timestamp;
 
 use super::target::given_uri;
 use super::{Outcome, UsageError, open_profile, print, resolve_plan, stub};
+use crate::cache;
+use crate::calibration::{Calibration, Key};
 use crate::cli::{RunArgs, Ui};
 use crate::client::merge::{APP_NAME, Resolved, resolve_options};
 use crate::client::uri::Uri;
@@ -75,7 +77,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         Some(uri) => resolve_target(&Uri::parse(uri)?, &plan)?,
         None => target,
     };
-    notes.extend(target.notices.iter().cloned().chain(doubts(&plan)));
+    notes.extend(target.notices.iter().cloned().chain(doubts(&plan)).chain(beyond_this_machine(&plan)));
     notes.iter().for_each(|note| progress.note(note));
     let setup = Setup {
         plan: Arc::new(plan),
@@ -106,6 +108,14 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     trouble.map_or(Ok(()), Err)?;
     stopped?;
     Ok(if interrupts.any() { Outcome::Interrupted } else { Outcome::Done })
+}
+
+/// Whether the plan asks for more than this machine was seen to make, if it was calibrated.
+fn beyond_this_machine(plan: &Plan) -> Option<String> {
+    match Calibration::load(&cache::directory()?, &Key::here()) {
+        Ok(calibration) => calibration?.doubt(plan),
+        Err(error) => Some(format!("{error:#}")),
+    }
 }
 
 fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {
