@@ -12,6 +12,7 @@ pub use self::limits::LimitArgs;
 use crate::plan::Attempts;
 use crate::profile::{FAULT_KINDS, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
+use crate::stub::Script;
 use crate::units::{Rate, Span};
 
 /// Loads a MongoDB deployment until it pushes back, and shows what the driver does about it
@@ -29,6 +30,8 @@ Examples:
   overdrive run mixed --rate 800/s --duration 30s  another shipped profile
   overdrive run --set maxAdaptiveRetries=5         the same load, another setting
   overdrive run my.toml --uri mongodb://127.0.0.1:27017
+  overdrive run read-heavy --stub=service=1ms      a server that is known, to see how true the numbers are
+  overdrive calibrate                              what this machine can do, before a run that is to count
   overdrive check my.toml                          what a profile comes to, without connecting
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 130 interrupted with results kept";
@@ -37,11 +40,13 @@ Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 130 interrupted with res
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Load a deployment and keep what happened
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Show what a profile comes to, without connecting
     Check(CheckArgs),
     /// List the profiles that come with overdrive
     Profiles,
+    /// Measure what this machine can do, so that runs that ask for more can be told so
+    Calibrate(CalibrateArgs),
     /// Start a replica set of three real servers, print its connection string, and keep it until Ctrl-C
     Lab(LabArgs),
     /// Put a gate before a server, which sheds load as the newest servers do, until Ctrl-C
@@ -51,6 +56,9 @@ pub enum Command {
     /// Keep the lab's servers (overdrive starts this itself)
     #[command(hide = true)]
     Keeper,
+    /// Answer as a script says (overdrive starts this itself)
+    #[command(hide = true)]
+    Stub,
 }
 
 /// `overdrive run`
@@ -65,6 +73,12 @@ pub struct RunArgs {
     /// The server program for the lab, also from $OVERDRIVE_MONGOD, if it is not on PATH
     #[arg(long, value_name = "PATH")]
     pub mongod: Option<PathBuf>,
+    /// Load a stub, a server that stores nothing and answers at once, or as SCRIPT says:
+    /// service=1ms, service=exp:1ms, stall=5s+1s, fail=every:10 or fail=0.1 with code=462 and labels=A+B,
+    /// joined by commas
+    #[arg(long, value_name = "SCRIPT", num_args = 0..=1, require_equals = true, default_missing_value = "",
+          conflicts_with_all = ["uri", "uri_file"])]
+    pub stub: Option<Script>,
     /// Load a deployment that is not on this machine without asking
     #[arg(long)]
     pub yes: bool,
@@ -171,6 +185,14 @@ pub struct CheckArgs {
     /// Print the plan as JSON, for programs
     #[arg(long)]
     pub json: bool,
+}
+
+/// `overdrive calibrate`
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// The measured time of each of its four loads
+    #[arg(long, value_name = "TIME", default_value = "2s", allow_hyphen_values = true)]
+    pub duration: Span,
 }
 
 /// `overdrive lab`

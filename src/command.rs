@@ -1,5 +1,6 @@
 //! The subcommands: each file is the recipe of one.
 
+pub mod calibrate;
 pub mod check;
 pub mod gate;
 pub mod keeper;
@@ -7,6 +8,7 @@ pub mod lab;
 pub mod profiles;
 pub mod restore;
 pub mod run;
+pub mod stub;
 pub mod target;
 
 use std::io::{ErrorKind, IsTerminal, Write};

@@ -1,5 +1,6 @@
 //! What is printed when a run has ended: a table for each trial, and what must be known to read it.
 
+pub mod calibration;
 pub mod human;
 
 use std::fmt::Write;

@@ -30,6 +30,7 @@ use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::results::{EndFacts, RunDirectory, Summary, TrialFacts, Writer};
 use crate::snapshot::{Driver, Report, Totals};
+use crate::stub::process::StubProcess;
 
 /// Reports that may wait for the coordinator.
 const REPORTS: usize = 64;
@@ -53,6 +54,8 @@ pub struct Setup {
     pub notes: Vec<String>,
     /// The lab that the target is, if it is one.
     pub lab: Option<Arc<Lab>>,
+    /// The stub that the target is, if it is one.
+    pub stub: Option<Arc<StubProcess>>,
 }
 
 /// A trial that ran, however it went.
@@ -216,6 +219,9 @@ impl Running {
         progress: &mut dyn Progress,
         mut interrupts: Interrupts,
     ) -> anyhow::Result<Ended> {
+        if let Some(stub) = &setup.stub {
+            stub.begin().await?;
+        }
         self.control.send(Control::Go).await.context("the engine is gone")?;
         let go = Instant::now();
         let (events_sender, mut events) = mpsc::channel(REPORTS);
@@ -279,6 +285,16 @@ impl Running {
             progress.event(&event);
             writer.event(event)?;
         }
+        if let Some(stub) = &setup.stub {
+            match stub.counters().await {
+                Ok(counters) => {
+                    let event = timeline::event(go, "stub_counted", "", counters.to_string());
+                    progress.event(&event);
+                    writer.event(event)?;
+                }
+                Err(error) => trouble = trouble.or(Some(error)),
+            }
+        }
         Ok(Ended { totals, stopped_ns, trouble })
     }
 
@@ -298,7 +314,10 @@ impl Running {
             plan: (*setup.plan).clone(),
             driver: self.driver.clone(),
             server_versions: vec![ground.cluster.version.clone()],
-            mechanism: ground.bench.mechanism(),
+            mechanism: match &setup.stub {
+                Some(stub) => stub.script().mechanism().to_owned(),
+                None => ground.bench.mechanism(),
+            },
             params: setup.target.params(&setup.plan.client),
             options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
             go: Timestamp::now(),

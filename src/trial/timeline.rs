@@ -62,7 +62,7 @@ pub fn ended(undone: &Undone, go: Instant) -> impl Iterator<Item = Event> {
 }
 
 /// Something that happens now.
-fn event(go: Instant, kind: &str, overload: &str, detail: String) -> Event {
+pub fn event(go: Instant, kind: &str, overload: &str, detail: String) -> Event {
     Event {
         at_ns: i64::try_from(nanos(go.elapsed())).unwrap_or(i64::MAX),
         kind: kind.to_owned(),

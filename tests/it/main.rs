@@ -7,6 +7,7 @@ mod bad_input;
 mod gate;
 mod kinds;
 mod lab;
+mod measuring;
 mod options;
 mod pacing;
 mod prepare;
