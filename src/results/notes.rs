@@ -27,7 +27,14 @@ const POOL_SHARE: f64 = 0.5;
 pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) -> Vec<String> {
     let Some(whole) = segments.first() else { return Vec::new() };
     let mut notes = Vec::new();
-    if cut {
+    let ran_through = whole.duration_s >= seconds(nanos(facts.plan.load.duration.duration()));
+    if cut && ran_through {
+        notes.push(
+            "the run was cut after the measured time: operations of it were still under way or waiting when the \
+             cool-down was over"
+                .to_owned(),
+        );
+    } else if cut {
         notes.push(format!(
             "the run was cut: {} s of {} were measured",
             whole.duration_s, facts.plan.load.duration
@@ -35,7 +42,8 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
     }
     notes.extend(never_ok(whole));
     notes.extend(missed(facts, whole));
-    notes.extend(completed_later(whole).filter(|_| !cut));
+    // What a run that was cut short counts as completed is over the time in which it ended, too.
+    notes.extend(completed_later(whole).filter(|_| ran_through));
     if saturated(facts, whole) {
         notes.push(format!(
             "the load generator used {:.1} of {} processors: the numbers may show its limit, not the servers'",

@@ -97,7 +97,7 @@ fn rows_hold_what_was_worked_out_by_hand() {
 }
 
 /// A thousand reads a second are due for ten seconds; a hundred a second succeed while they last, then the rest does.
-fn saturated(cut: bool) -> Summary {
+fn saturated(cut: bool, stopped_s: Option<u64>) -> Summary {
     let plan = testing::plan_with_stages(&[(10, 1000.0, 1000.0)]);
     let mut sums = Accumulated::new(&plan);
     for second in 0..10 {
@@ -107,12 +107,13 @@ fn saturated(cut: bool) -> Summary {
     let late = [((1, 0), cell(0, 9000, 9000, 0)), ((2, 0), cell(50, 50, 50, 0))];
     sums.add(&plan, &snapshot(10, 2, late, [0; 3]));
     let totals = Totals { ended: vec![10_050, 0, 0], attempts: 10_050, cut };
-    Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, EndFacts::default())
+    let end = EndFacts { stopped_ns: stopped_s.map(|s| s * 1_000_000_000), ..EndFacts::default() };
+    Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, end)
 }
 
 #[test]
 fn what_succeeds_after_the_measured_time_is_goodput_and_not_completed() {
-    let summary = saturated(false);
+    let summary = saturated(false, None);
     let rows: Vec<_> = trial_rows::summary(&summary).collect();
     for row in rows.iter().filter(|row| row.op == "read" || row.op == "all") {
         assert_eq!(
@@ -126,7 +127,9 @@ fn what_succeeds_after_the_measured_time_is_goodput_and_not_completed() {
     assert_eq!(trial_rows::runs(&summary).completed_ops_per_s, Some(100.0));
     let told = |s: &Summary| s.notes.iter().any(|note| note.contains("within it 100/s succeeded"));
     assert!(told(&summary), "{:?}", summary.notes);
-    assert!(!told(&saturated(true)), "a cut run's late ones are those that were under way");
+    let unresolved = saturated(true, None);
+    assert!(told(&unresolved) && unresolved.notes[0].starts_with("the run was cut after the measured time"));
+    assert!(!told(&saturated(true, Some(9))), "a cut run's late ones are those that were under way");
 }
 
 #[test]
