@@ -47,6 +47,11 @@ fn a_result_is_tables_and_what_to_know() {
     | shed    |   100/s |  85.0/s |  15.0% | 15.0% |       0.75 |      1.43 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
     | after   |   100/s |   100/s |   0.0% |  0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
 
+    What came of each overload, by the time things happened:
+    | overload | goodput before | during | after | p50 before | recovered |
+    |----------|----------------|--------|-------|------------|-----------|
+    | shed     |          100/s | 85.0/s | 100/s |     1.00ms |   at once |
+
     Where the mean latency went, failed operations included:
     | operation | wait | check-out | attempts | backoff |  other | = latency |
     |-----------|------|-----------|----------|---------|--------|-----------|
@@ -59,6 +64,20 @@ fn a_result_is_tables_and_what_to_know() {
 
     Results: results/20260101T000000Z-test-0a1b
     ");
+}
+
+#[test]
+fn a_recovery_is_told_in_words() {
+    let told = |recovered, time_to_recover_s| {
+        let mut recovery = summary().recoveries.remove(0);
+        (recovery.recovered, recovery.time_to_recover_s) = (recovered, time_to_recover_s);
+        let table = recovery_table(&[recovery]).to_string();
+        table.trim_end_matches([' ', '|']).rsplit('|').next().map(str::trim).map(str::to_owned).unwrap()
+    };
+    assert_eq!(told(Some(true), Some(2.25)), "after 2.25 s");
+    assert_eq!(told(Some(true), Some(0.0)), "at once");
+    assert_eq!(told(Some(false), None), "did not recover");
+    assert_eq!(told(None, None), "not known");
 }
 
 #[test]

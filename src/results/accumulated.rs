@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::facts::seconds;
+use super::recovery::Recoveries;
 use crate::plan::Plan;
 use crate::plan::load::Phase;
 use crate::plan::timeline::{Segment, segments};
@@ -33,6 +34,8 @@ pub(crate) struct Accumulated {
     pub unbalanced: Broken,
     /// Intervals that did not start where the one before ended.
     pub gaps: Broken,
+    /// What came of each overload.
+    pub recoveries: Recoveries,
 }
 
 /// Sentences about what did not add up, the first few of maybe many.
@@ -127,6 +130,7 @@ impl Accumulated {
             open: vec![0; plan.operations.len()],
             unbalanced: Broken::default(),
             gaps: Broken::default(),
+            recoveries: Recoveries::new(plan),
         }
     }
 
@@ -151,6 +155,7 @@ impl Accumulated {
         }
         let segment = snapshot.segment.min(self.segments.len() - 1);
         self.generator[segment].merge(&GeneratorSummary::of(snapshot));
+        self.recoveries.add(snapshot);
         self.end_ns = snapshot.end_ns;
         self.open.clone_from(&snapshot.open);
     }

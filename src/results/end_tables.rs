@@ -3,15 +3,16 @@
 
 use super::accumulated::Accumulated;
 use super::csv_file::{CsvFile, columns};
-use super::tables::{BackoffRow, ErrorRow, RetriesRow, SummaryRow};
+use super::tables::{BackoffRow, ErrorRow, RecoveryRow, RetriesRow, SummaryRow};
 use super::{Error, RunDirectory, Summary, TrialFacts, trial_rows};
 
-/// `summary.csv`, `retries.csv`, `backoff.csv` and `errors.csv`.
+/// `summary.csv`, `retries.csv`, `backoff.csv`, `errors.csv` and `recovery.csv`.
 pub(crate) struct EndTables {
     summary: CsvFile,
     retries: CsvFile,
     backoff: CsvFile,
     errors: CsvFile,
+    recovery: CsvFile,
 }
 
 impl EndTables {
@@ -24,6 +25,7 @@ impl EndTables {
             retries: CsvFile::open(directory.file("retries.csv"), &columns::<RetriesRow<'_>>())?,
             backoff: CsvFile::open(directory.file("backoff.csv"), &columns::<BackoffRow<'_>>())?,
             errors: CsvFile::open(directory.file("errors.csv"), &columns::<ErrorRow<'_>>())?,
+            recovery: CsvFile::open(directory.file("recovery.csv"), &columns::<RecoveryRow<'_>>())?,
         })
     }
 
@@ -45,6 +47,10 @@ impl EndTables {
         for row in trial_rows::errors(summary, sums) {
             self.errors.row(row)?;
         }
-        self.errors.flush()
+        self.errors.flush()?;
+        for row in trial_rows::recovery(summary) {
+            self.recovery.row(row)?;
+        }
+        self.recovery.flush()
     }
 }

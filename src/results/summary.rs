@@ -7,6 +7,7 @@ use super::checks::{Check, checks};
 use super::facts::{ALL, EndFacts, TrialFacts, expected, operations, rounded, seconds, share};
 use super::figures::Figures;
 use super::notes::notes;
+use super::recovery::Recovery;
 use crate::plan::Plan;
 use crate::plan::timeline::nanos;
 use crate::snapshot::Totals;
@@ -25,6 +26,8 @@ pub struct Summary {
     pub totals: Totals,
     /// First `all`, the whole measured time; then, when there is an overload, each measured segment that was reached.
     pub segments: Vec<SegmentSummary>,
+    /// What came of each overload, in the plan's order.
+    pub recoveries: Vec<Recovery>,
     /// The sums that were checked.
     pub checks: Vec<Check>,
     /// A sentence for each sum that did not add up; anything here makes the run fail.
@@ -76,13 +79,14 @@ impl Summary {
         end: EndFacts,
     ) -> Self {
         let segments = segments(&facts.plan, sums, end.stopped_ns);
+        let recoveries = sums.recoveries.clone().finish(end.stopped_ns);
         let checks = checks(&facts.plan, sums, &totals);
         let broken = checks.iter().flat_map(|check| check.broken.clone()).collect();
         let mut notes = notes(&facts, &segments, totals.cut);
         notes.extend(end.notes);
         let end_ns = i64::try_from(sums.end_ns).unwrap_or(i64::MAX);
         let ended = end.ended.unwrap_or_else(|| facts.time_at(end_ns));
-        Self { run_id, facts, ended, totals, segments, checks, broken, notes }
+        Self { run_id, facts, ended, totals, segments, recoveries, checks, broken, notes }
     }
 
     /// The whole measured time.

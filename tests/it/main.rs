@@ -10,6 +10,7 @@ mod options;
 mod pacing;
 mod prepare;
 mod profiles;
+mod recovery;
 mod running;
 mod support;
 mod tables;

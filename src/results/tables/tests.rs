@@ -25,6 +25,8 @@ const BACKOFF: &str = "run_id trial variant client op retry count backoff_mean_u
     backoff_max_us";
 const ERRORS: &str = "run_id trial variant phase segment client op level kind code code_name labels count first_seen_s \
     last_seen_s example";
+const RECOVERY: &str = "run_id trial variant overload kind on_s off_s goodput_before_ops_per_s \
+    goodput_during_ops_per_s goodput_after_ops_per_s latency_p50_before_us recovered time_to_recover_s";
 const SERVERS: &str = "run_id trial variant timestamp elapsed_s interval_s phase server role attempts rejected \
     retargeted connections_open connections_created connections_closed closed_stale closed_idle closed_error \
     closed_dropped closed_pool_closed checkout_p50_us checkout_p99_us pool_clears";
@@ -43,13 +45,14 @@ const RUNS: &str = "schema_version run_id trial variant repeat timestamp profile
     mechanism model target_ops_per_s workers duration_s offered ops_ok goodput_ops_per_s error_rate loss_rate \
     amplification latency_p50_us latency_p99_us result params";
 
-fn tables() -> [(Vec<String>, &'static str); 9] {
+fn tables() -> [(Vec<String>, &'static str); 10] {
     [
         (columns::<SummaryRow>(), SUMMARY),
         (columns::<IntervalRow<'_>>(), INTERVALS),
         (columns::<RetriesRow<'_>>(), RETRIES),
         (columns::<BackoffRow<'_>>(), BACKOFF),
         (columns::<ErrorRow<'_>>(), ERRORS),
+        (columns::<RecoveryRow<'_>>(), RECOVERY),
         (columns::<ServerRow<'_>>(), SERVERS),
         (counter_columns().collect(), SERVER_COUNTERS),
         (columns::<EventRow<'_>>(), EVENTS),

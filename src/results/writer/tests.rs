@@ -271,8 +271,8 @@ fn trials_of_a_run_share_its_files() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    let wanted = "backoff.csv errors.csv events.csv intervals.csv latency.hlog profile.toml retries.csv run.json \
-                  servers.csv summary.csv";
+    let wanted = "backoff.csv errors.csv events.csv intervals.csv latency.hlog profile.toml recovery.csv \
+                  retries.csv run.json servers.csv summary.csv";
     assert_eq!(files.into_iter().collect::<Vec<_>>().join(" "), wanted);
 }
 
