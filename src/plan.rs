@@ -7,6 +7,7 @@ pub mod gate;
 pub mod load;
 pub mod operation;
 pub mod overload;
+pub mod staleness;
 pub mod template;
 pub mod timeline;
 
@@ -20,6 +21,7 @@ pub use overload::{
     FailCommand, Fault, HoldTickets, LatencyEvent, LimitConnections, LimitRequests, Mechanism, Members,
     Overload, Tickets,
 };
+pub use staleness::Staleness;
 pub use template::Template;
 
 /// One trial, resolved.
@@ -43,6 +45,8 @@ pub struct Plan {
     pub overloads: Vec<Overload>,
     /// How attempts are told apart.
     pub attempts: Attempts,
+    /// The staleness probe; `None` for none.
+    pub staleness: Option<Staleness>,
 }
 
 /// How attempts are counted.

@@ -24,11 +24,12 @@ mod secrets;
 mod settable;
 pub mod shipped;
 pub mod source;
+mod staleness;
 mod value;
 
 use toml::de::DeTable;
 
-use crate::plan::{Data, Operation, OptionSetting, Overload};
+use crate::plan::{Data, Operation, OptionSetting, Overload, Staleness};
 
 pub use client::CheckOption;
 pub use describe::describe;
@@ -62,6 +63,8 @@ pub struct Profile {
     pub operations: Vec<Operation>,
     /// `[[overload]]`
     pub overloads: Vec<Overload>,
+    /// `[staleness]`; `None` for no probe.
+    pub staleness: Option<Staleness>,
     /// What was probably not meant; never an error.
     pub warnings: Diagnostics,
 }
@@ -111,6 +114,7 @@ fn read_document(
     let client = client::read(&mut root, check);
     let operations = operations::read(&mut root);
     let overloads = overloads::read(&mut root, &operations);
+    let staleness = staleness::read(&mut root);
     refuse_uri(&mut root);
     root.finish();
     Some(Profile {
@@ -122,6 +126,7 @@ fn read_document(
         client,
         operations,
         overloads,
+        staleness,
         warnings: Diagnostics::default(),
     })
 }

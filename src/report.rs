@@ -9,9 +9,10 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::results::Summary;
-use crate::results::facts::{is_open, per_second, reasons_known};
+use crate::results::facts::{ALL, is_open, per_second, reasons_known};
 use crate::results::figures::Breakdown;
 use crate::results::recovery::Recovery;
+use crate::results::staleness::RoleStaleness;
 use crate::results::summary::{OpSummary, SegmentSummary};
 use human::{micros, percent, quotient, rate, time};
 
@@ -59,6 +60,14 @@ pub fn trial(summary: &Summary) -> String {
             text,
             "\nWhat came of each overload, by the time things happened:\n{}",
             recovery_table(&summary.recoveries)
+        );
+    }
+    let mut staleness = summary.staleness.iter().filter(|of| of.segment == ALL).peekable();
+    if staleness.peek().is_some() {
+        let _ = writeln!(
+            text,
+            "\nHow stale reads were, by the server's role (0 is a read that saw everything):\n{}",
+            staleness_table(staleness)
         );
     }
     let _ =
@@ -147,6 +156,16 @@ fn recovery_table(recoveries: &[Recovery]) -> Table {
                 (None, _) => "not known".to_owned(),
             },
         ]);
+    }
+    align(table)
+}
+
+fn staleness_table<'a>(staleness: impl Iterator<Item = &'a RoleStaleness>) -> Table {
+    let mut table = table(&["role", "reads", "p50", "p99", "max"]);
+    for RoleStaleness { role, times, .. } in staleness {
+        let reads = times.count().to_string();
+        let [p50, p99] = [0.5, 0.99].map(|quantile| micros(times.percentile_us(quantile)));
+        table.add_row([role.clone(), reads, p50, p99, micros(times.max_us())]);
     }
     align(table)
 }

@@ -5,6 +5,7 @@
 //!   profile.toml                                  byte for byte
 //!   intervals.csv servers.csv events.csv latency.hlog   grow while a trial runs, flushed every interval
 //!   summary.csv retries.csv backoff.csv errors.csv recovery.csv   get their rows when a trial ends
+//!   staleness.csv                                 so does this, if there is a staleness probe
 //!   run.json                                      written last: its presence means complete
 //! results/runs.csv                                one row per trial of any run
 //! ```
@@ -24,6 +25,7 @@ pub mod recovery;
 pub mod run_json;
 mod runs_csv;
 mod servers;
+pub mod staleness;
 pub mod summary;
 pub mod tables;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::plan::client::OptionSource;
+use crate::plan::staleness::HEARTBEATS;
 use crate::plan::{Arrivals, Fault, Limit, Members, Model, Plan, Stage};
 
 use super::diagnostic::either;
@@ -11,8 +12,16 @@ use super::estimate::{Estimate, doubts, option};
 /// The plan in words, ending in a newline. No control character of a name or description gets through.
 pub fn describe(plan: &Plan) -> String {
     let mut text = String::new();
-    for part in [heading(plan), load(plan), operations(plan), options(plan), overloads(plan), estimate(plan)]
-    {
+    let parts = [
+        heading(plan),
+        load(plan),
+        operations(plan),
+        options(plan),
+        overloads(plan),
+        staleness(plan),
+        estimate(plan),
+    ];
+    for part in parts {
         if !part.is_empty() {
             text.push_str(if text.is_empty() { "" } else { "\n" });
             text.push_str(&part);
@@ -137,6 +146,17 @@ fn overloads(plan: &Plan) -> String {
         })
         .collect();
     section("overload", &lines)
+}
+
+fn staleness(plan: &Plan) -> String {
+    let line = plan.staleness.map(|probe| {
+        let database = &plan.data.database;
+        format!(
+            "every {} a heartbeat in {database}.{HEARTBEATS} and a read of it from each member",
+            probe.every
+        )
+    });
+    section("staleness probe", line.as_slice())
 }
 
 /// What a fault does, in words.
@@ -282,6 +302,16 @@ mod tests {
 
         warning: maxPoolSize is not set: unless the connection string sets it, the driver opens 10 connections per server, and the load may queue in the client
         warning: the overload primary_sheds lies outside the measured time
+        ");
+    }
+
+    #[test]
+    fn a_staleness_probe() {
+        let text = described("ycsb-c", &[("staleness.every", "100ms")]);
+        let part = text.split("\n\n").find(|part| part.starts_with("staleness")).unwrap();
+        assert_snapshot!(part, @r"
+        staleness probe
+          every 100ms a heartbeat in overdrive.overdrive.heartbeat and a read of it from each member
         ");
     }
 

@@ -3,6 +3,7 @@ use crate::results::EndFacts;
 use crate::results::accumulated::Accumulated;
 use crate::results::testing::{self, cell, snapshot};
 use crate::snapshot::Totals;
+use crate::stats::Latencies;
 
 /// Warm-up, then 100 operations a second; while `shed` is on a fifth of the reads fails.
 fn summary() -> Summary {
@@ -78,6 +79,27 @@ fn a_recovery_is_told_in_words() {
     assert_eq!(told(Some(true), Some(0.0)), "at once");
     assert_eq!(told(Some(false), None), "did not recover");
     assert_eq!(told(None, None), "not known");
+}
+
+#[test]
+fn staleness_is_told_by_role() {
+    let mut probed = summary();
+    assert!(!trial(&probed).contains("stale"));
+    for (role, segment, ms) in [("primary", "all", 0), ("secondary", "all", 30), ("secondary", "shed", 40)] {
+        let mut times = Latencies::default();
+        (0..1000).for_each(|_| times.record_or_none_ns(ms * 1_000_000));
+        let (segment, role) = (segment.to_owned(), role.to_owned());
+        probed.staleness.push(RoleStaleness { segment, role, times });
+    }
+    let text = trial(&probed);
+    let table = text.split("How stale").nth(1).unwrap().split("\n\n").next().unwrap();
+    insta::assert_snapshot!(table, @"
+     reads were, by the server's role (0 is a read that saw everything):
+    | role      | reads |    p50 |    p99 |    max |
+    |-----------|-------|--------|--------|--------|
+    | primary   |  1000 |    0us |    0us |    0us |
+    | secondary |  1000 | 30.0ms | 30.0ms | 30.0ms |
+    ");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::seconds;
 use super::recovery::Recoveries;
+use super::staleness::Found;
 use crate::plan::Plan;
 use crate::plan::load::Phase;
 use crate::plan::timeline::{Segment, segments};
@@ -36,6 +37,8 @@ pub(crate) struct Accumulated {
     pub gaps: Broken,
     /// What came of each overload.
     pub recoveries: Recoveries,
+    /// What the staleness probe found.
+    pub staleness: Found,
 }
 
 /// Sentences about what did not add up, the first few of maybe many.
@@ -131,6 +134,7 @@ impl Accumulated {
             unbalanced: Broken::default(),
             gaps: Broken::default(),
             recoveries: Recoveries::new(plan),
+            staleness: Found::default(),
         }
     }
 

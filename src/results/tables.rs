@@ -253,6 +253,27 @@ pub struct ServerRow<'a> {
     pub checkout_p50_us: Option<u64>,
     pub checkout_p99_us: Option<u64>,
     pub pool_clears: Option<u64>,
+    /// This and the next three are of the staleness probe, and empty without one.
+    pub staleness_p50_us: Option<u64>,
+    pub staleness_max_us: Option<u64>,
+    pub staleness_samples: Option<u64>,
+    pub staleness_failures: Option<u64>,
+}
+
+/// `staleness.csv`: trial × segment × role that servers had when they were read; there with a staleness probe only. 0 is a
+/// read that saw all there was to see.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct StalenessRow<'a> {
+    pub run_id: &'a str,
+    pub trial: u32,
+    pub variant: &'a str,
+    pub segment: &'a str,
+    pub role: &'a str,
+    pub staleness_samples: u64,
+    pub staleness_p50_us: Option<u64>,
+    pub staleness_p99_us: Option<u64>,
+    pub staleness_max_us: Option<u64>,
 }
 
 /// `events.csv`: what happened when.

@@ -1,12 +1,14 @@
-//! The rows that a trial gets at its end: of `summary.csv`, `retries.csv`, `backoff.csv`, `errors.csv`, `recovery.csv`
-//! and `runs.csv`.
+//! The rows that a trial gets at its end: of `summary.csv`, `retries.csv`, `backoff.csv`, `errors.csv`, `recovery.csv`,
+//! `staleness.csv` //! and `runs.csv`.
 
 use super::accumulated::Accumulated;
 use super::facts::{CLIENT, commands_known, is_open, model_name, per_second, rounded, seconds, workers};
 use super::figures::Quantiles;
 use super::intervals::milliseconds;
 use super::summary::{OpSummary, SegmentSummary, Summary};
-use super::tables::{BackoffRow, ErrorRow, RecoveryRow, RetriesRow, RunsRow, SCHEMA_VERSION, SummaryRow};
+use super::tables::{
+    BackoffRow, ErrorRow, RecoveryRow, RetriesRow, RunsRow, SCHEMA_VERSION, StalenessRow, SummaryRow,
+};
 use crate::snapshot::ErrorLevel;
 
 /// Of `summary.csv`, without the options.
@@ -180,6 +182,21 @@ pub(crate) fn recovery(summary: &Summary) -> impl Iterator<Item = RecoveryRow<'_
             None => "",
         },
         time_to_recover_s: of.time_to_recover_s,
+    })
+}
+
+/// Of `staleness.csv`.
+pub(crate) fn staleness(summary: &Summary) -> impl Iterator<Item = StalenessRow<'_>> {
+    summary.staleness.iter().map(|of| StalenessRow {
+        run_id: &summary.run_id,
+        trial: summary.facts.trial,
+        variant: &summary.facts.variant,
+        segment: &of.segment,
+        role: &of.role,
+        staleness_samples: of.times.count(),
+        staleness_p50_us: of.times.percentile_us(0.5),
+        staleness_p99_us: of.times.percentile_us(0.99),
+        staleness_max_us: of.times.max_us(),
     })
 }
 

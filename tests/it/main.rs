@@ -12,6 +12,7 @@ mod prepare;
 mod profiles;
 mod recovery;
 mod running;
+mod staleness;
 mod support;
 mod tables;
 
