@@ -67,6 +67,8 @@ pub struct Member {
     pub address: String,
     /// A direct connection to it.
     pub client: Client,
+    /// The connection string of that.
+    pub uri: Uri,
 }
 
 impl Cluster {
@@ -102,8 +104,8 @@ impl Cluster {
         let mut members = Vec::with_capacity(addresses.len());
         for address in addresses {
             let direct = way(&address).unwrap_or_else(|| address.clone());
-            let client = connect(&uri.with_direct(&direct)).await?;
-            members.push(Member { address, client });
+            let uri = uri.with_direct(&direct);
+            members.push(Member { address, client: connect(&uri).await?, uri });
         }
         shut_down(client).await;
         let version = build.get_str("version").unwrap_or("unknown").to_owned();

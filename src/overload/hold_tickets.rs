@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::applied::Applied;
 use super::{Ground, patiently};
-use crate::client::errors;
+use crate::client::{connect, errors, shut_down};
 use crate::cluster::Member;
 use crate::plan::HoldTickets;
 
@@ -22,6 +22,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Holders {
     held: Arc<AtomicU64>,
     tasks: Vec<AbortOnDropHandle<()>>,
+    client: Client,
 }
 
 /// How a ticket is held.
@@ -52,18 +53,22 @@ pub async fn start(ground: &Ground, number: usize, fault: &HoldTickets) -> anyho
     let member = &ground.cluster.members[number];
     let way = patiently(member, way(ground, member)).await?;
     let held = Arc::new(AtomicU64::new(0));
+    // Not the control connection's own pool: what undoes faults must not queue behind them.
+    let client = connect(&member.uri.with_pool(fault.count)).await?;
     let holder = || {
-        let (client, count) = (member.client.clone(), Arc::clone(&held));
+        let (client, count) = (client.clone(), Arc::clone(&held));
         let (database, command) = command(way, ground, fault.hold.duration());
         AbortOnDropHandle::new(tokio::spawn(hold(client, database, command, count)))
     };
-    Ok(Applied::HoldTickets(Arc::new(Holders { tasks: (0..fault.count).map(|_| holder()).collect(), held })))
+    let tasks = (0..fault.count).map(|_| holder()).collect();
+    Ok(Applied::HoldTickets(Arc::new(Holders { held, tasks, client })))
 }
 
 impl Holders {
     /// Lets go; what is under way ends with its connection.
     pub async fn stop(&self) -> String {
         self.tasks.iter().for_each(|task| task.abort());
+        shut_down(self.client.clone()).await;
         format!("tickets were held {} times", self.held.load(Ordering::Relaxed))
     }
 }
@@ -79,15 +84,23 @@ async fn hold(client: Client, database: String, command: Document, held: Arc<Ato
 }
 
 async fn way(ground: &Ground, member: &Member) -> anyhow::Result<Way> {
-    let mut failure = None;
-    for way in [Way::Sleep, Way::Script] {
+    let admin = member.client.database("admin");
+    let told = |e: &mongodb::error::Error| anyhow!("{}", errors::message(e));
+    let hello = admin.run_command(doc! { "hello": 1 }).await.map_err(|e| told(&e))?;
+    // On a secondary the test command's lock would hold up replication, and with it every majority write.
+    let ways: &[Way] = match hello.get_bool("secondary") {
+        Ok(true) => &[Way::Script],
+        _ => &[Way::Sleep, Way::Script],
+    };
+    let mut failure = anyhow!("nothing was tried");
+    for &way in ways {
         let (database, command) = command(way, ground, Duration::from_millis(1));
         match member.client.database(&database).run_command(command).await {
             Ok(_) => return Ok(way),
-            Err(error) => failure = Some(errors::message(&error)),
+            Err(error) => failure = told(&error),
         }
     }
-    Err(anyhow!("{}", failure.unwrap_or_default())).with_context(|| {
+    Err(failure).with_context(|| {
         format!("{} has neither test commands nor scripts to hold tickets with", member.address)
     })
 }
@@ -96,8 +109,13 @@ async fn way(ground: &Ground, member: &Member) -> anyhow::Result<Way> {
 fn command(way: Way, ground: &Ground, hold: Duration) -> (String, Document) {
     let ms = i64::try_from(hold.as_millis().max(1)).unwrap_or(i64::MAX);
     match way {
-        Way::Sleep => ("admin".to_owned(), doc! { "sleep": 1, "millis": ms, "lock": "r" }),
-        // Secondaries answer it, too. One document is looked at, so it sleeps once.
+        // The intent to read one collection: it takes a ticket and is in nobody's way. A lock on everything, as the
+        // command takes without a target, would block all writes, and reads behind them.
+        Way::Sleep => {
+            let target = format!("{}.{}", ground.data.db, ground.data.coll);
+            ("admin".to_owned(), doc! { "sleep": 1, "millis": ms, "lock": "ir", "lockTarget": target })
+        }
+        // One document is looked at, so it sleeps once.
         Way::Script => (
             ground.data.db.clone(),
             doc! {

@@ -1,6 +1,5 @@
 //! Many documents in the collection under query, and their end: scans become slow without a limit anywhere.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
@@ -21,32 +20,29 @@ const BATCH: u64 = 1000;
 
 /// The inserting, as long as it goes on.
 pub struct Inserting {
-    inserted: Arc<AtomicU64>,
     failure: Arc<Mutex<Option<String>>>,
     task: AbortOnDropHandle<()>,
 }
 
 /// Begins to insert the documents.
 pub fn start(ground: &Ground, fault: &LatencyEvent) -> Applied {
-    let (inserted, failure) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(None)));
+    let failure = Arc::new(Mutex::new(None));
     let (collection, fault) = (collection(ground, &ground.data.coll), *fault);
-    let (count, why) = (Arc::clone(&inserted), Arc::clone(&failure));
+    let why = Arc::clone(&failure);
     let task = tokio::spawn(async move {
         let text = "x".repeat(usize::try_from(fault.size).unwrap_or(0));
         for first in (0..fault.documents).step_by(usize::try_from(BATCH).unwrap_or(1)) {
             let numbers = first..fault.documents.min(first + BATCH);
-            let documents =
-                numbers.clone().map(|n| doc! { "_id": { KEY: n.cast_signed() }, "text": text.as_str() });
+            let documents = numbers.map(|n| doc! { "_id": { KEY: n.cast_signed() }, "text": text.as_str() });
             // The control connection is exempt from limits; what hinders it is worth telling.
             if let Err(error) = collection.insert_many(documents).await {
                 *why.lock().unwrap_or_else(PoisonError::into_inner) = Some(errors::message(&error));
                 return;
             }
-            count.fetch_add(numbers.end - numbers.start, Ordering::Relaxed);
         }
     });
     let task = AbortOnDropHandle::new(task);
-    Applied::LatencyEvent(ground.data.coll.clone(), Some(Arc::new(Inserting { inserted, failure, task })))
+    Applied::LatencyEvent(ground.data.coll.clone(), Some(Arc::new(Inserting { failure, task })))
 }
 
 /// Deletes them.
@@ -63,12 +59,10 @@ pub async fn undo(ground: &Ground, name: &str, inserting: Option<&Inserting>) ->
         .await
         .map_err(|error| anyhow!("deleting the event's documents: {}", errors::message(&error)))?
         .deleted_count;
-    let Some(inserting) = inserting else { return Ok(format!("{deleted} documents deleted")) };
-    let inserted = inserting.inserted.load(Ordering::Relaxed);
-    let failure = inserting.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let failure = inserting.and_then(|i| i.failure.lock().unwrap_or_else(PoisonError::into_inner).take());
     Ok(match failure {
-        Some(failure) => format!("{inserted} documents inserted, until {failure}; {deleted} deleted"),
-        None => format!("{inserted} documents inserted, {deleted} deleted"),
+        Some(failure) => format!("{deleted} documents inserted, until {failure}; all deleted"),
+        None => format!("{deleted} documents inserted and deleted"),
     })
 }
 

@@ -8,6 +8,9 @@ use crate::client::errors;
 use crate::cluster::Member;
 use crate::units::Span;
 
+/// How long it waits for a secondary that has all it has, in seconds.
+const CATCH_UP: i64 = 2;
+
 /// Whether there is an office to give up.
 ///
 /// # Errors
@@ -28,11 +31,9 @@ pub fn check(ground: &Ground) -> anyhow::Result<()> {
 /// When it refuses.
 pub async fn apply(member: &Member, length: Span) -> anyhow::Result<()> {
     let seconds = i64::try_from(length.duration().as_secs().max(1)).unwrap_or(i64::MAX);
-    // `force`: the secondaries of an overloaded primary may be behind.
-    let command = doc! {
-        "replSetStepDown": seconds, "secondaryCatchUpPeriodSecs": 1_i64.min(seconds - 1), "force": true,
-    };
-    run(member, command).await
+    // Not by force: then it would hand its office to nobody, and the others would take ten seconds to notice.
+    let catch_up = CATCH_UP.min(seconds - 1);
+    run(member, doc! { "replSetStepDown": seconds, "secondaryCatchUpPeriodSecs": catch_up }).await
 }
 
 /// Lets it stand again.

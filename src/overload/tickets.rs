@@ -1,11 +1,12 @@
 //! Fewer operations at a time inside the storage engine: real queues, as on a server that is too small.
 
-use anyhow::bail;
-use bson::Bson;
+use anyhow::{Context, anyhow, bail};
+use bson::{Bson, doc};
 
 use super::applied::Applied;
 use super::parameters::{self, Setting};
 use super::{Ground, patiently};
+use crate::client::errors;
 use crate::cluster::Member;
 use crate::plan::Tickets;
 
@@ -54,9 +55,35 @@ async fn settings(member: &Member, fault: &Tickets) -> anyhow::Result<(Vec<Setti
                 before.push(((*name).to_owned(), value.clone()));
             }
         }
+        if before.iter().any(|(_, value)| is_zero(value)) {
+            // Nobody has set it, and 0 cannot be set: what is in force is told elsewhere.
+            in_force(member, &mut before).await?;
+        }
         if !wanted.is_empty() {
             return Ok((wanted, before));
         }
     }
     bail!("{} has no parameter for the storage engine's tickets", member.address)
+}
+
+fn is_zero(value: &Bson) -> bool {
+    value.as_i64().or(value.as_i32().map(i64::from)) == Some(0)
+}
+
+/// Puts the numbers that are in force in the place of zeros.
+async fn in_force(member: &Member, settings: &mut [Setting]) -> anyhow::Result<()> {
+    let command = doc! { "serverStatus": 1 };
+    let status = member.client.database("admin").run_command(command).await;
+    let status =
+        status.map_err(|e| anyhow!("serverStatus at {}: {}", member.address, errors::message(&e)))?;
+    let tickets = status.get_document("wiredTiger").and_then(|wt| wt.get_document("concurrentTransactions"));
+    for (name, value) in settings.iter_mut().filter(|(_, value)| is_zero(value)) {
+        let side = if name.contains("Read") { "read" } else { "write" };
+        let total =
+            tickets.clone().and_then(|t| t.get_document(side)).ok().and_then(|t| t.get("totalTickets"));
+        let total =
+            total.with_context(|| format!("{} does not tell how many tickets it has", member.address))?;
+        *value = total.clone();
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod command;
 mod drivers;
+mod retargeting;
 mod sockets;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

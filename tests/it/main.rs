@@ -15,6 +15,8 @@ mod running;
 mod staleness;
 mod support;
 mod tables;
+mod theory;
+mod timeline;
 
 use std::sync::OnceLock;
 use std::thread;

@@ -60,7 +60,7 @@ async fn the_tables_of_a_run_keep_their_rules_and_agree() {
     let _alone = alone().await;
     let lab = tokio::task::block_in_place(shared_lab);
     let short = [
-        "quickstart",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/rejection.toml"),
         "--duration",
         "6s",
         "--warmup",

@@ -59,6 +59,14 @@ impl Uri {
         member.with_options(options)
     }
 
+    /// The same connection string for so many commands at a time.
+    pub fn with_pool(&self, size: u32) -> Self {
+        let others = self.options.iter().filter(|option| option.spec.name != "maxPoolSize");
+        let mut options: Vec<_> = others.cloned().collect();
+        options.extend(option("maxPoolSize", &size.to_string()));
+        self.with_options(options)
+    }
+
     /// The same connection string with this `authSource`, unless it has one.
     pub fn with_auth_source(&self, source: &str) -> Self {
         let mut options = self.options.clone();

@@ -96,11 +96,19 @@ async fn a_rejection_is_the_servers_own_to_the_letter() {
 
 #[tokio::test]
 async fn the_admitted_rate_is_the_limit_whatever_is_offered() {
-    const RATE: u32 = 500;
+    // Long enough that a token is far less than a hundredth of all.
+    for (rate, window) in [(60, Duration::from_secs(8)), (500, SHORT), (2000, SHORT)] {
+        admitted_rate(rate, window).await;
+    }
+}
+
+const SHORT: Duration = Duration::from_millis(3500);
+
+async fn admitted_rate(limit: u32, window: Duration) {
     let stub = Stub::start(Script::default()).await.unwrap();
     let measure = async |percent: u32| {
-        let gate = gate(stub.address(), requests(RATE, 3000)).await;
-        let offered = f64::from(RATE * percent) / 100.0;
+        let gate = gate(stub.address(), requests(limit, 3000)).await;
+        let offered = f64::from(limit * percent) / 100.0;
         let mut connections = Vec::new();
         for _ in 0..4 {
             let (mut from_gate, mut to_gate) = TcpStream::connect(gate.address()).await.unwrap().into_split();
@@ -110,8 +118,9 @@ async fn the_admitted_rate_is_the_limit_whatever_is_offered() {
                 let message = reply(Form::Message, 1, 0, &ping()).unwrap();
                 // At more than the limit the bucket is emptied first, and then never gets full again, unless this task
                 // is late by its 3 s.
-                let mut sent = if percent > 100 { -450.0 } else { 0.0 };
-                while started.elapsed() < Duration::from_secs(5) {
+                let full = f64::from(limit) * 3.0 / 4.0;
+                let mut sent = if percent > 100 { -1.2 * full } else { 0.0 };
+                while started.elapsed() < window + Duration::from_millis(1500) {
                     while sent < started.elapsed().as_secs_f64() * offered / 4.0 {
                         to_gate.write_all(&message).await.unwrap();
                         sent += 1.0;
@@ -123,7 +132,7 @@ async fn the_admitted_rate_is_the_limit_whatever_is_offered() {
         let window = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let (before, start) = (gate.counters().requests, Instant::now());
-            tokio::time::sleep(Duration::from_millis(3500)).await;
+            tokio::time::sleep(window).await;
             let (after, took) = (gate.counters().requests, start.elapsed());
             // What the bucket holds more than before was there to be taken; on a busy machine a sender may be late with
             // taking it.
@@ -137,12 +146,14 @@ async fn the_admitted_rate_is_the_limit_whatever_is_offered() {
     let measured = join_all(loads.map(measure)).await;
     for (percent, (successful, rejected, took, all)) in loads.iter().zip(measured) {
         let rate = f64::from(u32::try_from(successful).unwrap()) / took.as_secs_f64();
-        eprintln!("offered {percent} %: admitted {rate:.1}/s, rejected {rejected} in {took:?}");
+        eprintln!(
+            "limit {limit}/s, offered {percent} %: admitted {rate:.1}/s, rejected {rejected} in {took:?}"
+        );
         assert_eq!(all.attempted, all.successful + all.rejected);
         if *percent < 100 {
             assert_eq!(all.rejected, 0);
         } else {
-            assert!((rate / f64::from(RATE) - 1.0).abs() < 0.01 && rejected > 0, "{percent} %: {rate}");
+            assert!((rate / f64::from(limit) - 1.0).abs() < 0.01 && rejected > 0, "{percent} %: {rate}");
         }
     }
 }
