@@ -185,11 +185,13 @@ impl Member {
                     .zip(PATHS)
                     .filter_map(|(name, path)| Some(((*name).to_owned(), number(&status, path)?)))
                     .collect(),
+                staleness: None,
             },
             _ => ServerFacts {
                 address: self.address.clone(),
                 role: "unreachable".to_owned(),
                 counters: BTreeMap::new(),
+                staleness: None,
             },
         }
     }

@@ -4,7 +4,7 @@
 //!  profile.toml ──reader──▶ Profile ──resolve──▶ Plan   (one a trial; nothing optional left, no secret in it)
 //!    text + spans                                 │
 //!                                                 ▼
-//!  ┌─────────── trial (coordinator): overload timeline · servers' own word · results ───────────┐
+//!  ┌───── trial (coordinator): overload timeline · servers' own word · staleness · results ─────┐
 //!  │                                      │ Control: Go, Stop     ▲ Report: Hello, Preparing,   │
 //!  │                                      ▼                       │ Ready, Snapshot, Done       │
 //!  │   engine:  pacer ─▶ queue of due times ─▶ workers ─▶ Records ─▶ recorder                   │

@@ -8,6 +8,7 @@ pub mod gate;
 pub mod load;
 pub mod operation;
 pub mod overload;
+pub mod staleness;
 pub mod template;
 pub mod timeline;
 
@@ -22,6 +23,7 @@ pub use overload::{
     FailCommand, Fault, HoldTickets, LatencyEvent, LimitConnections, LimitRequests, Mechanism, Members,
     Overload, Tickets,
 };
+pub use staleness::Staleness;
 pub use template::Template;
 
 /// One trial, resolved.
@@ -51,6 +53,8 @@ pub struct Plan {
     /// What the application does about a failed call; `None` leaves it at one.
     #[serde(default)]
     pub backoff: Option<Backoff>,
+    /// The staleness probe; `None` for none.
+    pub staleness: Option<Staleness>,
 }
 
 /// How attempts are counted.

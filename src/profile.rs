@@ -25,11 +25,12 @@ mod secrets;
 mod settable;
 pub mod shipped;
 pub mod source;
+mod staleness;
 mod value;
 
 use toml::de::DeTable;
 
-use crate::plan::{Backoff, Data, Operation, OptionSetting, Overload, Timeout};
+use crate::plan::{Backoff, Data, Operation, OptionSetting, Overload, Staleness, Timeout};
 
 pub use client::CheckOption;
 pub use describe::describe;
@@ -67,6 +68,8 @@ pub struct Profile {
     pub timeout: Option<Timeout>,
     /// `[flow.backoff]`
     pub backoff: Option<Backoff>,
+    /// `[staleness]`; `None` for no probe.
+    pub staleness: Option<Staleness>,
     /// What was probably not meant; never an error.
     pub warnings: Diagnostics,
 }
@@ -117,6 +120,7 @@ fn read_document(
     let overloads = overloads::read(&mut root, &operations);
     let timeout = flow::timeout(&mut root);
     let backoff = flow::backoff(&mut root);
+    let staleness = staleness::read(&mut root);
     refuse_uri(&mut root);
     root.finish();
     Some(Profile {
@@ -130,6 +134,7 @@ fn read_document(
         overloads,
         timeout,
         backoff,
+        staleness,
         warnings: Diagnostics::default(),
     })
 }

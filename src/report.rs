@@ -10,8 +10,10 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::results::Summary;
-use crate::results::facts::{is_open, per_second, reasons_known};
+use crate::results::facts::{ALL, is_open, per_second, reasons_known};
 use crate::results::figures::Breakdown;
+use crate::results::recovery::Recovery;
+use crate::results::staleness::RoleStaleness;
 use crate::results::summary::{CommonError, OpSummary, SegmentSummary};
 use human::{micros, percent, quotient, rate, time};
 
@@ -55,6 +57,21 @@ pub fn trial(summary: &Summary) -> String {
             text,
             "\nAll operations, by segment of the intended start:\n{}",
             figures("segment", rows, summary)
+        );
+    }
+    if !summary.recoveries.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nWhat came of each overload, by the time things happened:\n{}",
+            recovery_table(&summary.recoveries)
+        );
+    }
+    let mut staleness = summary.staleness.iter().filter(|of| of.segment == ALL).peekable();
+    if staleness.peek().is_some() {
+        let _ = writeln!(
+            text,
+            "\nHow stale reads were, by the server's role (0 is a read that saw everything):\n{}",
+            staleness_table(staleness)
         );
     }
     let _ =
@@ -151,6 +168,36 @@ fn figures<'a>(
             micros(stats.latency.percentile_us(0.99)),
             micros(stats.latency.max_us()),
         ]);
+    }
+    align(table)
+}
+
+fn recovery_table(recoveries: &[Recovery]) -> Table {
+    let mut table = table(&["overload", "goodput before", "during", "after", "p50 before", "recovered"]);
+    for of in recoveries {
+        table.add_row([
+            of.overload.clone(),
+            rate(of.goodput_before_ops_per_s),
+            rate(of.goodput_during_ops_per_s),
+            rate(of.goodput_after_ops_per_s),
+            micros(of.latency_p50_before_us),
+            match (of.recovered, of.time_to_recover_s) {
+                (Some(true), Some(seconds)) if seconds > 0.0 => format!("after {seconds} s"),
+                (Some(true), _) => "at once".to_owned(),
+                (Some(false), _) => "did not recover".to_owned(),
+                (None, _) => "not known".to_owned(),
+            },
+        ]);
+    }
+    align(table)
+}
+
+fn staleness_table<'a>(staleness: impl Iterator<Item = &'a RoleStaleness>) -> Table {
+    let mut table = table(&["role", "reads", "p50", "p99", "max"]);
+    for RoleStaleness { role, times, .. } in staleness {
+        let reads = times.count().to_string();
+        let [p50, p99] = [0.5, 0.99].map(|quantile| micros(times.percentile_us(quantile)));
+        table.add_row([role.clone(), reads, p50, p99, micros(times.max_us())]);
     }
     align(table)
 }

@@ -4,7 +4,8 @@
 //! results/<UTC>-<profile>[-<label>]-<4 hex>/     one run: all trials of one invocation
 //!   profile.toml                                  byte for byte
 //!   intervals.csv servers.csv events.csv latency.hlog   grow while a trial runs, flushed every interval
-//!   summary.csv retries.csv backoff.csv errors.csv      get their rows when a trial ends
+//!   summary.csv retries.csv backoff.csv errors.csv recovery.csv   get their rows when a trial ends
+//!   staleness.csv                                 so does this, if there is a staleness probe
 //!   run.json                                      written last: its presence means complete
 //! results/runs.csv                                one row per trial of any run
 //! ```
@@ -20,9 +21,11 @@ mod host;
 mod intervals;
 mod notes;
 mod recording;
+pub mod recovery;
 pub mod run_json;
 mod runs_csv;
 mod servers;
+pub mod staleness;
 pub mod summary;
 pub mod tables;
 #[cfg(test)]
@@ -39,6 +42,7 @@ use jiff::Timestamp;
 pub use facts::{EndFacts, TrialFacts};
 pub use host::HostFacts;
 pub use notes::SATURATED_SHARE;
+pub use recovery::{BEHIND, Recovery};
 pub use run_json::RunFacts;
 pub use summary::Summary;
 pub use writer::Writer;

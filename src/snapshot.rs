@@ -197,7 +197,7 @@ pub struct Totals {
 }
 
 /// What one server says of itself, once an interval.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerFacts {
     /// host:port, as the driver spells it.
     pub address: String,
@@ -206,6 +206,18 @@ pub struct ServerFacts {
     /// Values by the names in [`SERVER_COUNTERS`], as the server gives them: counters run since it started, the others
     /// are of the moment. What it does not know is left out; other names are not stored.
     pub counters: BTreeMap<String, i64>,
+    /// What the staleness probe found in the interval; `None` without a probe.
+    pub staleness: Option<StalenessStats>,
+}
+
+/// What the staleness probe found of one server in an interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StalenessStats {
+    /// How old what reads saw was, by the role that the server had when it was read. Nothing (0) is a read that saw every
+    /// acknowledged heartbeat.
+    pub by_role: BTreeMap<String, Latencies>,
+    /// Reads without an answer in time and, on the primary, heartbeats without an acknowledgement.
+    pub failures: u64,
 }
 
 /// The numbers of a server that results keep, in the order of their columns. New ones are added at the end only.

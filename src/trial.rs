@@ -1,6 +1,7 @@
 //! The coordinator: one trial from connecting to its summary. The engine makes the load; this applies the overloads,
 //! asks the servers, shows progress and writes results.
 
+pub mod staleness;
 pub mod timeline;
 pub mod watch;
 
@@ -17,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::staleness::Probe;
 use self::watch::Watch;
 use crate::client::merge::Resolved;
 use crate::client::{connect, shut_down};
@@ -87,6 +89,9 @@ pub async fn run(
     };
     // Whatever happened, and before anything else is said about it.
     let undone = ground.bench.undo_all().await.complete();
+    if let Some(probe) = &ground.probe {
+        probe.clear().await;
+    }
     shut_down(ground.control).await;
     let mut finished = result?;
     finished.trouble = finished.trouble.or(undone.err());
@@ -98,6 +103,7 @@ struct Ground {
     cluster: Arc<Cluster>,
     control: Client,
     bench: Arc<Bench>,
+    probe: Option<Arc<Probe>>,
 }
 
 async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Ground> {
@@ -121,7 +127,8 @@ async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Grou
         app: uri.option("appName").unwrap_or_default(),
     };
     let bench = Bench::prepare(ground, &setup.plan.overloads, |text| progress.note(text)).await?;
-    Ok(Ground { cluster, control, bench: Arc::new(bench) })
+    let probe = Probe::prepare(&setup.plan, &cluster, &control).await?.map(Arc::new);
+    Ok(Ground { cluster, control, bench: Arc::new(bench), probe })
 }
 
 /// Everything from the data on, during which faults may be on.
@@ -224,6 +231,7 @@ impl Running {
         }
         self.control.send(Control::Go).await.context("the engine is gone")?;
         let go = Instant::now();
+        let probing = ground.probe.as_ref().map(|probe| probe.start(go));
         let (events_sender, mut events) = mpsc::channel(REPORTS);
         let (plan, bench, end) =
             (Arc::clone(&setup.plan), Arc::clone(&ground.bench), CancellationToken::new());
@@ -238,7 +246,10 @@ impl Running {
                     Some(Report::Snapshot(snapshot)) => {
                         progress.snapshot(&setup.plan, &snapshot);
                         // Asked now, so that what they say is of this interval's end; none is waited for a second.
-                        let facts = ground.bench.facts().await;
+                        let mut facts = ground.bench.facts().await;
+                        if let Some(probing) = &probing {
+                            probing.add_to(&mut facts, snapshot.end_ns);
+                        }
                         for event in watch.events(&snapshot, &facts) {
                             progress.event(&event);
                             writer.event(event)?;

@@ -17,6 +17,7 @@ use crate::client::uri::Uri;
 use crate::client::version::DRIVER_VERSION;
 use crate::interrupts::Interrupts;
 use crate::lab::{Lab, LabOptions};
+use crate::plan::staleness::HEARTBEATS;
 use crate::plan::timeline::on_time;
 use crate::plan::{GateSettings, Model, Overload, Plan};
 use crate::profile::describe::{Destination, describe};
@@ -243,7 +244,12 @@ fn intent(uri: &Uri, plan: &Plan) -> String {
         plan.data.database,
         plan.data.collection,
         plan.data.documents,
-        if writes { "writes to it" } else { "only reads it" },
+        match (writes, plan.staleness) {
+            (true, _) => "writes to it".to_owned(),
+            (false, None) => "only reads it".to_owned(),
+            (false, Some(_)) =>
+                format!("only reads it; the staleness probe writes to {HEARTBEATS} beside it"),
+        },
         plan.load.duration,
         plan.load.warmup,
     )

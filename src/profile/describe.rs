@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::plan::client::OptionSource;
+use crate::plan::staleness::HEARTBEATS;
 use crate::plan::{Arrivals, BackoffKind, Fault, Limit, Members, Model, Plan, ResolvedOption, Stage};
 
 use super::diagnostic::either;
@@ -38,6 +39,7 @@ pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[Str
         options,
         application(plan),
         overloads(plan),
+        staleness(plan),
         estimate,
         warnings,
     ] {
@@ -201,6 +203,17 @@ fn overloads(plan: &Plan) -> String {
     section("overload", &lines)
 }
 
+fn staleness(plan: &Plan) -> String {
+    let line = plan.staleness.map(|probe| {
+        let database = &plan.data.database;
+        format!(
+            "every {} a heartbeat in {database}.{HEARTBEATS} and a read of it from each member",
+            probe.every
+        )
+    });
+    section("staleness probe", line.as_slice())
+}
+
 /// What a fault does, in words.
 fn fault(fault: &Fault) -> String {
     match fault {
@@ -342,6 +355,16 @@ mod tests {
 
         warning: maxPoolSize is not set: unless the connection string sets it, the driver opens 10 connections per server, and the load may queue in the client
         warning: the overload primary_sheds is never on: it lasts 10s from 10s on, and the load is over after 9s of measured time
+        ");
+    }
+
+    #[test]
+    fn a_staleness_probe() {
+        let text = described("ycsb-c", &[("staleness.every", "100ms")]);
+        let part = text.split("\n\n").find(|part| part.starts_with("staleness")).unwrap();
+        assert_snapshot!(part, @r"
+        staleness probe
+          every 100ms a heartbeat in overdrive.overdrive.heartbeat and a read of it from each member
         ");
     }
 

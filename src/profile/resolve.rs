@@ -47,6 +47,7 @@ pub fn resolve(
         attempts,
         timeout: profile.timeout,
         backoff: profile.backoff,
+        staleness: profile.staleness,
     })
 }
 
@@ -240,6 +241,20 @@ fail_command = {}
     }
 
     #[test]
+    fn a_staleness_probe_is_there_when_it_is_asked_for() {
+        let every = |text: &str, sets: &[(&str, &str)]| {
+            let plan = resolved(text, &self::sets(sets)).map_err(|error| error.to_string())?;
+            Ok::<_, String>(plan.staleness.map(|probe| probe.every.to_string()))
+        };
+        let written = format!("[staleness]\nevery = \"200ms\"\n{STAGED}");
+        assert_eq!(every(STAGED, &[]), Ok(None));
+        assert_eq!(every(&written, &[]), Ok(Some("200ms".to_owned())));
+        assert_eq!(every(STAGED, &[("staleness.every", "1s")]), Ok(Some("1s".to_owned())));
+        assert_eq!(every(&written, &[("staleness.every", "50ms")]), Ok(Some("50ms".to_owned())));
+        assert_snapshot!(every(STAGED, &[("staleness.every", "1ms")]).unwrap_err(), @"--set staleness.every: it must be at least 10ms");
+    }
+
+    #[test]
     fn another_duration_cuts_or_extends_stages() {
         let lasting =
             |seconds| stages(&Overrides { duration: Some(Span::seconds(seconds)), ..Overrides::default() });
@@ -351,7 +366,7 @@ fail_command = {}
         --set data.database: `admin` is the server's own database: a load must have another
         --set overload.fail_command.for: it must be longer than 0
         --set maxPoolSize: maxPoolSize must be a whole number
-        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, timeout.operation, flow.backoff.kind, flow.backoff.max_attempts, flow.backoff.base, flow.backoff.cap, rate, workers, duration, warmup, seed, attempts, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
+        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, timeout.operation, flow.backoff.kind, flow.backoff.max_attempts, flow.backoff.base, flow.backoff.cap, staleness.every, rate, workers, duration, warmup, seed, attempts, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
         ");
         let both = Overrides { rate: Rate::per_second(1.0).ok(), workers: Some(1), ..Overrides::default() };
         assert_snapshot!(resolved(STAGED, &both).unwrap_err(), @"--rate belongs to the open model and --workers to the closed one: give one");

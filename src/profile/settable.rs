@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::plan::gate::{LONGEST_BASE_BACKOFF_MS, MOST_WAITING};
 use crate::plan::overload::{FEWEST_TICKETS, LARGEST_EXTRA, MOST_EXTRA, MOST_HELD, MOST_TICKETS};
-use crate::plan::{Attempts, Fault, Limit, Overload, Timeout};
+use crate::plan::{Attempts, Fault, Limit, Overload, Staleness, Timeout};
 use crate::units::{Span, WholeRate};
 
 use super::data::{MOST_DOCUMENTS, collection_name, database_name};
@@ -17,12 +17,13 @@ use super::load::{ARRIVALS, MODELS, MOST_IN_FLIGHT, MOST_WORKERS};
 use super::operations::{MOST_WEIGHT, SCALE};
 use super::overloads::MEMBERS;
 use super::overrides::Draft;
+use super::staleness::check_every;
 
 /// Keys that need no table in front.
 pub(super) const SHORT: [&str; 6] = ["rate", "workers", "duration", "warmup", "seed", "attempts"];
 
 /// Keys that every profile has.
-const FIXED: [&str; 16] = [
+const FIXED: [&str; 17] = [
     "load.model",
     "load.rate",
     "load.workers",
@@ -39,6 +40,7 @@ const FIXED: [&str; 16] = [
     "flow.backoff.max_attempts",
     "flow.backoff.base",
     "flow.backoff.cap",
+    "staleness.every",
 ];
 
 /// How many tickets there can be.
@@ -87,6 +89,7 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
             Some(put_some(&mut draft.profile.timeout, operation))
         }
         ["flow", "backoff", key] => set_backoff(draft, key, value),
+        ["staleness", "every"] => Some(set_period(draft, value)),
         ["op", name, "weight"] => {
             let operation = draft.profile.operations.iter_mut().find(|op| op.name == *name)?;
             let weight = number(value, 0..=MOST_WEIGHT).map_err(|message| match value.parse::<f64>() {
@@ -141,6 +144,14 @@ fn set_data(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), Stri
         "documents" => put(&mut data.documents, number(value, 0..=MOST_DOCUMENTS)),
         _ => return None,
     })
+}
+
+/// Gives a profile that has no probe one, too.
+fn set_period(draft: &mut Draft, value: &str) -> Result<(), String> {
+    let every = quantity(value)?;
+    check_every(every).map_err(|message| format!("it {message}"))?;
+    draft.profile.staleness = Some(Staleness { every });
+    Ok(())
 }
 
 fn set_overload(overload: &mut Overload, key: &str, value: &str) -> Option<Result<(), String>> {

@@ -3,6 +3,7 @@ use crate::results::EndFacts;
 use crate::results::accumulated::Accumulated;
 use crate::results::testing::{self, cell, snapshot};
 use crate::snapshot::Totals;
+use crate::stats::Latencies;
 
 /// Warm-up, then 100 operations a second; while `shed` is on a fifth of the reads fails.
 fn summary() -> Summary {
@@ -46,6 +47,11 @@ fn a_result_is_tables_and_what_to_know() {
     | before  |   100/s |   100/s |  100/s |   0.0% |  0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
     | shed    |   100/s |  85.0/s | 85.0/s |  15.0% | 15.0% |       0.75 |      1.43 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
     | after   |   100/s |   100/s |  100/s |   0.0% |  0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+
+    What came of each overload, by the time things happened:
+    | overload | goodput before | during | after | p50 before | recovered |
+    |----------|----------------|--------|-------|------------|-----------|
+    | shed     |          100/s | 85.0/s | 100/s |     1.00ms |   at once |
 
     Where the mean latency went, failed operations included:
     | operation | wait | check-out | attempts | backoff |  other | = latency |
@@ -105,6 +111,41 @@ fn why_operations_failed_is_told() {
       3 × read: io, like:  [2Jconnection reset
     ");
     assert!(text.contains("note: not one of these operations succeeded: read (errors.csv"), "{text}");
+}
+
+#[test]
+fn a_recovery_is_told_in_words() {
+    let told = |recovered, time_to_recover_s| {
+        let mut recovery = summary().recoveries.remove(0);
+        (recovery.recovered, recovery.time_to_recover_s) = (recovered, time_to_recover_s);
+        let table = recovery_table(&[recovery]).to_string();
+        table.trim_end_matches([' ', '|']).rsplit('|').next().map(str::trim).map(str::to_owned).unwrap()
+    };
+    assert_eq!(told(Some(true), Some(2.25)), "after 2.25 s");
+    assert_eq!(told(Some(true), Some(0.0)), "at once");
+    assert_eq!(told(Some(false), None), "did not recover");
+    assert_eq!(told(None, None), "not known");
+}
+
+#[test]
+fn staleness_is_told_by_role() {
+    let mut probed = summary();
+    assert!(!trial(&probed).contains("stale"));
+    for (role, segment, ms) in [("primary", "all", 0), ("secondary", "all", 30), ("secondary", "shed", 40)] {
+        let mut times = Latencies::default();
+        (0..1000).for_each(|_| times.record_or_none_ns(ms * 1_000_000));
+        let (segment, role) = (segment.to_owned(), role.to_owned());
+        probed.staleness.push(RoleStaleness { segment, role, times });
+    }
+    let text = trial(&probed);
+    let table = text.split("How stale").nth(1).unwrap().split("\n\n").next().unwrap();
+    insta::assert_snapshot!(table, @"
+     reads were, by the server's role (0 is a read that saw everything):
+    | role      | reads |    p50 |    p99 |    max |
+    |-----------|-------|--------|--------|--------|
+    | primary   |  1000 |    0us |    0us |    0us |
+    | secondary |  1000 | 30.0ms | 30.0ms | 30.0ms |
+    ");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::facts::seconds;
+use super::recovery::Recoveries;
+use super::staleness::Found;
 use crate::plan::Plan;
 use crate::plan::load::Phase;
 use crate::plan::timeline::{Segment, segments};
@@ -35,6 +37,10 @@ pub(crate) struct Accumulated {
     pub unbalanced: Broken,
     /// Intervals that did not start where the one before ended.
     pub gaps: Broken,
+    /// What came of each overload.
+    pub recoveries: Recoveries,
+    /// What the staleness probe found.
+    pub staleness: Found,
 }
 
 /// Sentences about what did not add up, the first few of maybe many.
@@ -130,6 +136,8 @@ impl Accumulated {
             open: vec![0; plan.operations.len()],
             unbalanced: Broken::default(),
             gaps: Broken::default(),
+            recoveries: Recoveries::new(plan),
+            staleness: Found::default(),
         }
     }
 
@@ -156,6 +164,7 @@ impl Accumulated {
             *self.orphans.entry(name.clone()).or_default() += count;
         }
         self.generator[segment].merge(&GeneratorSummary::of(snapshot));
+        self.recoveries.add(snapshot);
         self.end_ns = snapshot.end_ns;
         self.open.clone_from(&snapshot.open);
     }

@@ -3,27 +3,35 @@
 
 use super::accumulated::Accumulated;
 use super::csv_file::{CsvFile, columns};
-use super::tables::{BackoffRow, ErrorRow, RetriesRow, SummaryRow};
+use super::tables::{BackoffRow, ErrorRow, RecoveryRow, RetriesRow, StalenessRow, SummaryRow};
 use super::{Error, RunDirectory, Summary, TrialFacts, trial_rows};
 
-/// `summary.csv`, `retries.csv`, `backoff.csv` and `errors.csv`.
+/// `summary.csv`, `retries.csv`, `backoff.csv`, `errors.csv`, `recovery.csv`, and `staleness.csv` with a probe.
 pub(crate) struct EndTables {
     summary: CsvFile,
     retries: CsvFile,
     backoff: CsvFile,
     errors: CsvFile,
+    recovery: CsvFile,
+    staleness: Option<CsvFile>,
 }
 
 impl EndTables {
     /// Opens them all.
     pub fn open(directory: &RunDirectory, facts: &TrialFacts) -> Result<Self, Error> {
         let mut with_params = columns::<SummaryRow>();
+        let staleness = facts
+            .plan
+            .staleness
+            .map(|_| CsvFile::open(directory.file("staleness.csv"), &columns::<StalenessRow<'_>>()));
         with_params.extend(trial_rows::param_columns(&facts.params));
         Ok(Self {
             summary: CsvFile::open(directory.file("summary.csv"), &with_params)?,
             retries: CsvFile::open(directory.file("retries.csv"), &columns::<RetriesRow<'_>>())?,
             backoff: CsvFile::open(directory.file("backoff.csv"), &columns::<BackoffRow<'_>>())?,
             errors: CsvFile::open(directory.file("errors.csv"), &columns::<ErrorRow<'_>>())?,
+            recovery: CsvFile::open(directory.file("recovery.csv"), &columns::<RecoveryRow<'_>>())?,
+            staleness: staleness.transpose()?,
         })
     }
 
@@ -45,6 +53,15 @@ impl EndTables {
         for row in trial_rows::errors(summary, sums) {
             self.errors.row(row)?;
         }
-        self.errors.flush()
+        self.errors.flush()?;
+        for row in trial_rows::recovery(summary) {
+            self.recovery.row(row)?;
+        }
+        self.recovery.flush()?;
+        let Some(mut staleness) = self.staleness else { return Ok(()) };
+        for row in trial_rows::staleness(summary) {
+            staleness.row(row)?;
+        }
+        staleness.flush()
     }
 }

@@ -1,5 +1,5 @@
 //! `latency.hlog`: whole distributions, as an HdrHistogram V2 interval log with values in microseconds. A line holds ten
-//! seconds of one tag, `trial/segment/operation/measure`; the time is of the interval's start since the epoch.
+//! seconds of one tag, `trial/segment/operation/measure`, or `trial/segment/role/staleness` of servers; the time is of the interval's start since the epoch.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -38,6 +38,8 @@ pub(crate) struct HistogramLog {
     go: Timestamp,
     /// By tag without the measure.
     pending: BTreeMap<String, OpStats>,
+    /// By whole tag.
+    staleness: BTreeMap<String, Latencies>,
     start_ns: u64,
     end_ns: u64,
 }
@@ -57,13 +59,20 @@ impl HistogramLog {
             file.write_all(&heading).map_err(failed)?;
         }
         let serializer = V2DeflateSerializer::new();
-        Ok(Self { path, file, serializer, go, pending: BTreeMap::new(), start_ns: 0, end_ns: 0 })
+        let (pending, staleness) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { path, file, serializer, go, pending, staleness, start_ns: 0, end_ns: 0 })
     }
 
     /// Adds what happened in an interval; call [`Self::advance`] when it is all there.
     pub fn add(&mut self, trial: u32, segment: &str, operation: &str, stats: &OpStats) {
         let tag = format!("{trial}/{}/{}", tag_part(segment), tag_part(operation));
         self.pending.entry(tag).or_default().merge(stats);
+    }
+
+    /// Adds how stale reads were in an interval; call [`Self::advance`] when it is all there.
+    pub fn add_staleness(&mut self, trial: u32, segment: &str, role: &str, times: &Latencies) {
+        let tag = format!("{trial}/{}/{}/staleness", tag_part(segment), tag_part(role));
+        self.staleness.entry(tag).or_default().merge(times);
     }
 
     /// Takes note of an interval's end; writes once ten seconds are full.
@@ -77,6 +86,7 @@ impl HistogramLog {
         let text = self.lines().map_err(|e| Error::file(&self.path, e))?;
         self.file.write_all(&text).map_err(|e| Error::file(&self.path, e))?;
         self.pending.clear();
+        self.staleness.clear();
         self.start_ns = self.end_ns;
         Ok(())
     }
@@ -86,15 +96,20 @@ impl HistogramLog {
         let start = since_epoch(self.go) + Duration::from_nanos(self.start_ns);
         let length = Duration::from_nanos(self.end_ns - self.start_ns);
         let mut log = IntervalLogWriterBuilder::new().begin_log_with(&mut text, &mut self.serializer)?;
+        let mut write = |tag: &str, times: &Latencies| {
+            let Some(histogram) = times.histogram() else { return Ok(()) };
+            log.write_histogram(histogram, start, length, Tag::new(tag)).map_err(|e| match e {
+                IntervalLogWriterError::IoError(e) => e,
+                IntervalLogWriterError::SerializeError(e) => io::Error::other(e),
+            })
+        };
         for (tag, stats) in &self.pending {
             for (measure, of) in MEASURES {
-                let Some(histogram) = of(stats).histogram() else { continue };
-                let tag = format!("{tag}/{measure}");
-                log.write_histogram(histogram, start, length, Tag::new(&tag)).map_err(|e| match e {
-                    IntervalLogWriterError::IoError(e) => e,
-                    IntervalLogWriterError::SerializeError(e) => io::Error::other(e),
-                })?;
+                write(&format!("{tag}/{measure}"), of(stats))?;
             }
+        }
+        for (tag, times) in &self.staleness {
+            write(tag, times)?;
         }
         Ok(text)
     }

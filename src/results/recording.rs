@@ -9,7 +9,7 @@ use super::intervals::{self, Interval};
 use super::notes::missed;
 use super::tables::{EventRow, IntervalRow, ServerRow};
 use super::writer::{Batch, Sink};
-use super::{EndFacts, Error, RunDirectory, Summary, runs_csv, servers, trial_rows};
+use super::{EndFacts, Error, RunDirectory, Summary, runs_csv, servers, staleness, trial_rows};
 use crate::plan::timeline::{index_at, nanos};
 use crate::snapshot::{Event, Totals};
 
@@ -74,8 +74,12 @@ impl Sink for Recording {
             let operation = self.facts.plan.operations.get(operation).map(|o| &*o.name).unwrap_or_default();
             self.log.add(self.facts.trial, segment, operation, stats);
         }
+        for (role, times) in staleness::by_role(&batch.servers) {
+            self.log.add_staleness(self.facts.trial, &interval.segment.name, role, times);
+        }
         self.log.advance(snapshot.end_ns)?;
         self.sums.add(&self.facts.plan, snapshot);
+        self.sums.staleness.add(snapshot.segment, &batch.servers);
         Ok(())
     }
 

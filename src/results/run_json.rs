@@ -85,6 +85,7 @@ fn trial(summary: &Summary) -> Value {
         "options": facts.options,
         "plan": facts.plan,
         "segments": summary.segments.iter().map(|s| segment(s, &facts.plan)).collect::<Vec<_>>(),
+        "recovery": summary.recoveries,
         "totals": {"ended": ended, "attempts": summary.totals.attempts, "cut": summary.totals.cut},
         "checks": summary.checks,
         "broken": summary.broken,

@@ -4,6 +4,7 @@ use super::facts::{reasons_known, seconds};
 use super::intervals::Interval;
 use super::tables::ServerRow;
 use crate::snapshot::{SERVER_COUNTERS, ServerFacts, ServerStats};
+use crate::stats::Latencies;
 
 /// A row and the values of the `server_` columns behind it.
 pub(crate) type Row<'a> = (ServerRow<'a>, Vec<Option<i64>>);
@@ -32,6 +33,13 @@ fn row<'a>(
 ) -> Row<'a> {
     let snapshot = interval.snapshot;
     let known = reasons_known(&interval.facts.plan);
+    let probed = facts.and_then(|facts| facts.staleness.as_ref());
+    // Whatever role it had: there is seldom more than one in an interval.
+    let staleness = probed.map(|probed| {
+        let mut times = Latencies::default();
+        probed.by_role.values().for_each(|of_role| times.merge(of_role));
+        times
+    });
     let row = ServerRow {
         run_id: interval.run_id,
         trial: interval.facts.trial,
@@ -56,6 +64,10 @@ fn row<'a>(
         checkout_p50_us: seen.checkout.percentile_us(0.5),
         checkout_p99_us: seen.checkout.percentile_us(0.99),
         pool_clears: Some(seen.pool.clears),
+        staleness_p50_us: staleness.as_ref().and_then(|times| times.percentile_us(0.5)),
+        staleness_max_us: staleness.as_ref().and_then(Latencies::max_us),
+        staleness_samples: staleness.as_ref().map(Latencies::count),
+        staleness_failures: probed.map(|probed| probed.failures),
     };
     let counter = |name: &&str| facts.and_then(|f| f.counters.get(*name).copied());
     (row, SERVER_COUNTERS.iter().map(counter).collect())

@@ -9,6 +9,8 @@ use super::checks::{Check, checks};
 use super::facts::{ALL, EndFacts, TrialFacts, expected, operations, per_second, rounded, seconds, share};
 use super::figures::Figures;
 use super::notes::notes;
+use super::recovery::Recovery;
+use super::staleness::RoleStaleness;
 use crate::plan::Plan;
 use crate::plan::load::Phase;
 use crate::plan::timeline::{NO_OVERLOAD, nanos};
@@ -33,6 +35,10 @@ pub struct Summary {
     pub segments: Vec<SegmentSummary>,
     /// What measured operations failed with, the commonest first, a few of maybe many.
     pub errors: Vec<CommonError>,
+    /// What came of each overload, in the plan's order.
+    pub recoveries: Vec<Recovery>,
+    /// How stale reads were, by segment (`all` first) and role; empty without a probe.
+    pub staleness: Vec<RoleStaleness>,
     /// The sums that were checked.
     pub checks: Vec<Check>,
     /// A sentence for each sum that did not add up; anything here makes the run fail.
@@ -100,14 +106,17 @@ impl Summary {
         end: EndFacts,
     ) -> Self {
         let segments = segments(&facts.plan, sums, end.stopped_ns);
+        let recoveries = sums.recoveries.clone().finish(end.stopped_ns);
+        let staleness = sums.staleness.rows(sums);
         let checks = checks(&facts.plan, sums, &totals);
         let broken = checks.iter().flat_map(|check| check.broken.clone()).collect();
         let mut notes = notes(&facts, &segments, totals.cut);
+        notes.extend(sums.staleness.note(sums));
         notes.extend(end.notes);
         let end_ns = i64::try_from(sums.end_ns).unwrap_or(i64::MAX);
         let ended = end.ended.unwrap_or_else(|| facts.time_at(end_ns));
         let errors = common_errors(&facts.plan, sums);
-        Self { run_id, facts, ended, totals, segments, errors, checks, broken, notes }
+        Self { run_id, facts, ended, totals, segments, errors, recoveries, staleness, checks, broken, notes }
     }
 
     /// The whole measured time.

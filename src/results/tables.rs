@@ -207,6 +207,27 @@ pub struct ErrorRow<'a> {
     pub example: &'a str,
 }
 
+/// `recovery.csv`: trial × overload, by the time things happened. `on_s` and `off_s` are planned, in seconds since Go, and
+/// within the measured time; an overload outside of it has names and nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct RecoveryRow<'a> {
+    pub run_id: &'a str,
+    pub trial: u32,
+    pub variant: &'a str,
+    pub overload: &'a str,
+    pub kind: &'a str,
+    pub on_s: Option<f64>,
+    pub off_s: Option<f64>,
+    pub goodput_before_ops_per_s: Option<f64>,
+    pub goodput_during_ops_per_s: Option<f64>,
+    pub goodput_after_ops_per_s: Option<f64>,
+    pub latency_p50_before_us: Option<u64>,
+    /// `yes`, `no`, or empty when it is not known.
+    pub recovered: &'a str,
+    pub time_to_recover_s: Option<f64>,
+}
+
 /// `servers.csv`: interval × server. What the client saw is empty for a server it never used, the role and what the
 /// server says of itself for one that was not asked or did not answer. `server_` columns follow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -235,6 +256,27 @@ pub struct ServerRow<'a> {
     pub checkout_p50_us: Option<u64>,
     pub checkout_p99_us: Option<u64>,
     pub pool_clears: Option<u64>,
+    /// This and the next three are of the staleness probe, and empty without one.
+    pub staleness_p50_us: Option<u64>,
+    pub staleness_max_us: Option<u64>,
+    pub staleness_samples: Option<u64>,
+    pub staleness_failures: Option<u64>,
+}
+
+/// `staleness.csv`: trial × segment × role that servers had when they were read; there with a staleness probe only. 0 is a
+/// read that saw all there was to see.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct StalenessRow<'a> {
+    pub run_id: &'a str,
+    pub trial: u32,
+    pub variant: &'a str,
+    pub segment: &'a str,
+    pub role: &'a str,
+    pub staleness_samples: u64,
+    pub staleness_p50_us: Option<u64>,
+    pub staleness_p99_us: Option<u64>,
+    pub staleness_max_us: Option<u64>,
 }
 
 /// `events.csv`: what happened when.

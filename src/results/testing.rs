@@ -69,6 +69,7 @@ pub(crate) fn plan_with_stages(stages: &[(u64, f64, f64)]) -> Plan {
         attempts: Attempts::Full,
         timeout: None,
         backoff: None,
+        staleness: None,
     }
 }
 

@@ -1,11 +1,14 @@
-//! The rows that a trial gets at its end: of `summary.csv`, `retries.csv`, `backoff.csv`, `errors.csv` and `runs.csv`.
+//! The rows that a trial gets at its end: of `summary.csv`, `retries.csv`, `backoff.csv`, `errors.csv`, `recovery.csv`,
+//! `staleness.csv` //! and `runs.csv`.
 
 use super::accumulated::Accumulated;
 use super::facts::{CLIENT, commands_known, is_open, model_name, per_second, rounded, seconds, workers};
 use super::figures::Quantiles;
 use super::intervals::milliseconds;
 use super::summary::{OpSummary, SegmentSummary, Summary};
-use super::tables::{BackoffRow, ErrorRow, RetriesRow, RunsRow, SCHEMA_VERSION, SummaryRow};
+use super::tables::{
+    BackoffRow, ErrorRow, RecoveryRow, RetriesRow, RunsRow, SCHEMA_VERSION, StalenessRow, SummaryRow,
+};
 use crate::snapshot::ErrorLevel;
 
 /// Of `summary.csv`, without the options.
@@ -157,6 +160,44 @@ pub(crate) fn errors<'a>(summary: &'a Summary, sums: &'a Accumulated) -> impl It
             last_seen_s: seconds(error.last_ns),
             example: &error.example,
         }
+    })
+}
+
+/// Of `recovery.csv`.
+pub(crate) fn recovery(summary: &Summary) -> impl Iterator<Item = RecoveryRow<'_>> {
+    summary.recoveries.iter().map(|of| RecoveryRow {
+        run_id: &summary.run_id,
+        trial: summary.facts.trial,
+        variant: &summary.facts.variant,
+        overload: &of.overload,
+        kind: of.kind,
+        on_s: of.on_s,
+        off_s: of.off_s,
+        goodput_before_ops_per_s: of.goodput_before_ops_per_s,
+        goodput_during_ops_per_s: of.goodput_during_ops_per_s,
+        goodput_after_ops_per_s: of.goodput_after_ops_per_s,
+        latency_p50_before_us: of.latency_p50_before_us,
+        recovered: match of.recovered {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "",
+        },
+        time_to_recover_s: of.time_to_recover_s,
+    })
+}
+
+/// Of `staleness.csv`.
+pub(crate) fn staleness(summary: &Summary) -> impl Iterator<Item = StalenessRow<'_>> {
+    summary.staleness.iter().map(|of| StalenessRow {
+        run_id: &summary.run_id,
+        trial: summary.facts.trial,
+        variant: &summary.facts.variant,
+        segment: &of.segment,
+        role: &of.role,
+        staleness_samples: of.times.count(),
+        staleness_p50_us: of.times.percentile_us(0.5),
+        staleness_p99_us: of.times.percentile_us(0.99),
+        staleness_max_us: of.times.max_us(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Two intervals in a row made one, for a reader that cannot keep up.
 
-use super::{ErrorCount, PoolCounts, ServerFacts, ServerStats, Snapshot};
+use super::{ErrorCount, PoolCounts, ServerFacts, ServerStats, Snapshot, StalenessStats};
 
 impl Snapshot {
     /// Makes this interval longer by the one that follows it. Counts add up and nothing is lost but the boundary between
@@ -86,14 +86,29 @@ impl ErrorCount {
 }
 
 impl ServerFacts {
-    /// The later facts of each server; of a server that did not answer the second time, the earlier ones.
+    /// The later facts of each server, with all that the staleness probe found; of a server that is not there the second
+    /// time, the earlier ones.
     pub fn merge_after(earlier: &mut Vec<Self>, next: Vec<Self>) {
-        for theirs in next {
+        for mut theirs in next {
             match earlier.iter_mut().find(|ours| ours.address == theirs.address) {
-                Some(ours) => *ours = theirs,
+                Some(ours) => {
+                    if let Some(before) = ours.staleness.take() {
+                        theirs.staleness.get_or_insert_default().merge(&before);
+                    }
+                    *ours = theirs;
+                }
                 None => earlier.push(theirs),
             }
         }
+    }
+}
+
+impl StalenessStats {
+    fn merge(&mut self, other: &Self) {
+        for (role, times) in &other.by_role {
+            self.by_role.entry(role.clone()).or_default().merge(times);
+        }
+        self.failures += other.failures;
     }
 }
 
@@ -179,5 +194,23 @@ mod tests {
         let mut merged = vec![facts("a:1", "primary"), facts("b:1", "secondary")];
         ServerFacts::merge_after(&mut merged, vec![facts("b:1", "primary"), facts("c:1", "secondary")]);
         assert_eq!(merged, [facts("a:1", "primary"), facts("b:1", "primary"), facts("c:1", "secondary")]);
+    }
+
+    #[test]
+    fn what_the_staleness_probe_found_adds_up() {
+        let facts = |role: &str, staleness_ns: u64| {
+            let mut found = StalenessStats { failures: 1, ..StalenessStats::default() };
+            found.by_role.entry(role.to_owned()).or_default().record_or_none_ns(staleness_ns);
+            ServerFacts { address: "a:1".into(), staleness: Some(found), ..ServerFacts::default() }
+        };
+        let mut merged = vec![facts("secondary", 7_000)];
+        for (role, staleness_ns) in [("secondary", 0), ("primary", 0)] {
+            ServerFacts::merge_after(&mut merged, vec![facts(role, staleness_ns)]);
+        }
+        let found = merged[0].staleness.as_ref().unwrap();
+        let (primary, secondary) = (&found.by_role["primary"], &found.by_role["secondary"]);
+        assert_eq!((primary.count(), primary.max_us()), (1, Some(0)));
+        assert_eq!((secondary.count(), secondary.max_us()), (2, Some(7)));
+        assert_eq!(found.failures, 3);
     }
 }

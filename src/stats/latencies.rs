@@ -31,6 +31,16 @@ impl Latencies {
         let _ = self.histogram.get_or_insert_with(empty).record(micros.min(CEILING_US));
     }
 
+    /// Adds a time that may be none at all, which is told from one below a microsecond.
+    pub fn record_or_none_ns(&mut self, nanos: u64) {
+        if nanos > 0 {
+            self.record_ns(nanos);
+        } else {
+            // As above.
+            let _ = self.histogram.get_or_insert_with(empty).record(0);
+        }
+    }
+
     /// Adds all of another's times.
     pub fn merge(&mut self, other: &Self) {
         self.sum_ns += other.sum_ns;

@@ -101,6 +101,13 @@ proptest! {
 }
 
 #[test]
+fn no_time_at_all_is_told_from_little() {
+    let mut times = Latencies::default();
+    (0..30).for_each(|i| times.record_or_none_ns(u64::from(i >= 20)));
+    assert_eq!((times.count(), times.percentile_us(0.5), times.max_us()), (30, Some(0), Some(1)));
+}
+
+#[test]
 fn a_percentile_needs_ten_samples_beyond_it() {
     let of = |count: u64| latencies(&(1..=count).map(|ms| ms * 1_000_000).collect::<Vec<_>>());
     for (quantile, needed) in [(0.5, 20), (0.9, 100), (0.99, 1_000), (0.999, 10_000)] {

@@ -3,14 +3,11 @@
 use std::time::Duration;
 
 use crate::plan::timeline::nanos;
-use crate::results::SATURATED_SHARE;
+use crate::results::{BEHIND, SATURATED_SHARE};
 use crate::snapshot::{Event, ServerFacts, Snapshot};
 
 /// The shortest interval whose use of the processors tells something.
 const SHORTEST: Duration = Duration::from_millis(500);
-
-/// A backlog older than this is an event: workers are short.
-const BEHIND: Duration = Duration::from_millis(100);
 
 /// Keeps what was last said.
 #[derive(Default)]

@@ -10,11 +10,19 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use crate::running::{Program, Row, sum, whole};
 use crate::{alone, shared_lab};
 
-const TABLES: [&str; 7] =
-    ["summary.csv", "intervals.csv", "retries.csv", "backoff.csv", "errors.csv", "servers.csv", "events.csv"];
+const TABLES: [&str; 8] = [
+    "summary.csv",
+    "intervals.csv",
+    "retries.csv",
+    "backoff.csv",
+    "errors.csv",
+    "servers.csv",
+    "events.csv",
+    "recovery.csv",
+];
 
 /// Columns that hold text; all others are numbers.
-const TEXTS: [&str; 22] = [
+const TEXTS: [&str; 24] = [
     "run_id",
     "variant",
     "segment",
@@ -37,6 +45,8 @@ const TEXTS: [&str; 22] = [
     "subject",
     "detail",
     "profile",
+    "overload",
+    "recovered",
 ];
 
 /// Whether a column holds numbers with a fraction: rates, shares, seconds and milliseconds.

@@ -615,3 +615,42 @@ limit_connections = {{ burst = "1s", queue_depth = -1 }}
        |                                                   ^^
     "##);
 }
+
+#[test]
+fn a_staleness_probe_has_a_period_that_servers_bear() {
+    assert_snapshot!(told(&format!("[staleness]\nevery = \"9ms\"\nread = true\n{PING}")), @r#"
+    error: `staleness.every` must be at least 10ms
+     --> test.toml:2:9
+      |
+    2 | every = "9ms"
+      |         ^^^^^
+
+    error: unknown key `read` in `staleness`
+     --> test.toml:3:1
+      |
+    3 | read = true
+      | ^^^^
+      |
+      = help: known here: every
+    "#);
+    assert_snapshot!(told(&format!("[staleness]\nevry = \"1s\"\n{PING}")), @r#"
+    error: `staleness` lacks `every`
+     --> test.toml:1:1
+      |
+    1 | [staleness]
+      | ^^^^^^^^^^^
+
+    error: unknown key `evry` in `staleness`
+     --> test.toml:2:1
+      |
+    2 | evry = "1s"
+      | ^^^^ did you mean `every`?
+    "#);
+    assert_snapshot!(told(&format!("[staleness]\nevery = \"often\"\n{PING}")), @r#"
+    error: `staleness.every`: 'often' is no length of time: write one like 250ms, 10s or 1m30s
+     --> test.toml:2:9
+      |
+    2 | every = "often"
+      |         ^^^^^^^
+    "#);
+}

@@ -39,6 +39,8 @@ fn nearly_profiles() -> impl Strategy<Value = String> {
         "rate",
         "at",
         "weight",
+        "staleness",
+        "every",
         "fail_command",
         "a",
         "\"^Key\"",

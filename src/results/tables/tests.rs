@@ -26,9 +26,14 @@ const BACKOFF: &str = "run_id trial variant client op retry count backoff_mean_u
     backoff_max_us";
 const ERRORS: &str = "run_id trial variant phase segment client op level kind code code_name labels count first_seen_s \
     last_seen_s example";
+const RECOVERY: &str = "run_id trial variant overload kind on_s off_s goodput_before_ops_per_s \
+    goodput_during_ops_per_s goodput_after_ops_per_s latency_p50_before_us recovered time_to_recover_s";
 const SERVERS: &str = "run_id trial variant timestamp elapsed_s interval_s phase server role attempts rejected \
     retargeted connections_open connections_created connections_closed closed_stale closed_idle closed_error \
-    closed_dropped closed_pool_closed checkout_p50_us checkout_p99_us pool_clears";
+    closed_dropped closed_pool_closed checkout_p50_us checkout_p99_us pool_clears staleness_p50_us staleness_max_us \
+    staleness_samples staleness_failures";
+const STALENESS: &str = "run_id trial variant segment role staleness_samples staleness_p50_us staleness_p99_us \
+    staleness_max_us";
 const SERVER_COUNTERS: &str = "server_opcounters_insert server_opcounters_query server_opcounters_update \
     server_opcounters_delete server_opcounters_getmore server_opcounters_command server_connections_current \
     server_connections_total_created server_queue_readers server_queue_writers server_active_readers \
@@ -44,15 +49,17 @@ const RUNS: &str = "schema_version run_id trial variant repeat timestamp profile
     mechanism model target_ops_per_s workers duration_s offered ops_ok goodput_ops_per_s error_rate loss_rate \
     amplification latency_p50_us latency_p99_us result params completed_ops_per_s";
 
-fn tables() -> [(Vec<String>, &'static str); 9] {
+fn tables() -> [(Vec<String>, &'static str); 11] {
     [
         (columns::<SummaryRow>(), SUMMARY),
         (columns::<IntervalRow<'_>>(), INTERVALS),
         (columns::<RetriesRow<'_>>(), RETRIES),
         (columns::<BackoffRow<'_>>(), BACKOFF),
         (columns::<ErrorRow<'_>>(), ERRORS),
+        (columns::<RecoveryRow<'_>>(), RECOVERY),
         (columns::<ServerRow<'_>>(), SERVERS),
         (counter_columns().collect(), SERVER_COUNTERS),
+        (columns::<StalenessRow<'_>>(), STALENESS),
         (columns::<EventRow<'_>>(), EVENTS),
         (columns::<RunsRow>(), RUNS),
     ]

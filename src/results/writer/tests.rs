@@ -1,8 +1,8 @@
 use super::*;
 use crate::results::testing::{self, cell, snapshot};
 use crate::results::{HostFacts, RunFacts};
-use crate::snapshot::{ErrorClass, ErrorCount, ErrorLevel, ServerStats};
-use crate::stats::OpStats;
+use crate::snapshot::{ErrorClass, ErrorCount, ErrorLevel, ServerStats, StalenessStats};
+use crate::stats::{Latencies, OpStats};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -121,6 +121,7 @@ fn server(address: &str) -> ServerFacts {
         address: address.to_owned(),
         role: "primary".to_owned(),
         counters: BTreeMap::from([("queue_readers".to_owned(), 7), ("unheard_of".to_owned(), 1)]),
+        staleness: None,
     }
 }
 
@@ -256,6 +257,37 @@ fn a_trial_is_written_to_all_files() {
 }
 
 #[test]
+fn what_the_staleness_probe_found_is_in_three_files() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = RunDirectory::create(root.path(), "test", None, b"").unwrap();
+    let mut plan = testing::plan();
+    plan.staleness = Some(crate::plan::Staleness { every: crate::units::Span::seconds(1) });
+    let mut writer = Writer::start(&directory, testing::facts(plan)).unwrap();
+    let mut times = Latencies::default();
+    (0..30).for_each(|ms| times.record_or_none_ns(ms * 1_000_000));
+    let by_role = BTreeMap::from([("secondary".to_owned(), times)]);
+    let staleness = Some(StalenessStats { by_role, failures: 2 });
+    let probed = ServerFacts { staleness, ..server("a:1") };
+    writer.snapshot(snapshot(0, 1, [], [0; 3]), vec![probed, server("b:1")]).unwrap();
+    let totals = Totals { ended: vec![0; 3], attempts: 0, cut: false };
+    let summary = writer.finish(totals, EndFacts::default()).unwrap();
+    assert!(summary.notes.iter().any(|note| note.contains("(a:1 2)")), "{:?}", summary.notes);
+
+    let servers = read(directory.file("servers.csv"));
+    let cells = |row: &BTreeMap<String, String>| {
+        ["p50_us", "max_us", "samples", "failures"].map(|end| row[&format!("staleness_{end}")].clone())
+    };
+    assert_eq!(cells(&servers[0]), ["14007", "29007", "30", "2"]);
+    assert_eq!(cells(&servers[1]), [""; 4]);
+    let rows = read(directory.file("staleness.csv"));
+    assert_eq!(rows.len(), 1);
+    assert_eq!((&*rows[0]["segment"], &*rows[0]["role"]), ("all", "secondary"));
+    assert_eq!((&*rows[0]["staleness_samples"], &*rows[0]["staleness_p99_us"]), ("30", ""));
+    let log = std::fs::read_to_string(directory.file("latency.hlog")).unwrap();
+    assert!(log.contains("Tag=1/measure/secondary/staleness,"), "{log}");
+}
+
+#[test]
 fn trials_of_a_run_share_its_files() {
     let root = tempfile::tempdir().unwrap();
     let directory = RunDirectory::create(root.path(), "test", None, b"").unwrap();
@@ -271,8 +303,8 @@ fn trials_of_a_run_share_its_files() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    let wanted = "backoff.csv errors.csv events.csv intervals.csv latency.hlog profile.toml retries.csv run.json \
-                  servers.csv summary.csv";
+    let wanted = "backoff.csv errors.csv events.csv intervals.csv latency.hlog profile.toml recovery.csv \
+                  retries.csv run.json servers.csv summary.csv";
     assert_eq!(files.into_iter().collect::<Vec<_>>().join(" "), wanted);
 }
 
