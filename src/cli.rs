@@ -30,8 +30,8 @@ Examples:
   overdrive run mixed --rate 800/s --duration 30s  another shipped profile
   overdrive run --set maxAdaptiveRetries=5         the same load, another setting
   overdrive run my.toml --uri mongodb://127.0.0.1:27017
-  overdrive run read-heavy --stub=service=1ms      a server that is known, to see how true the numbers are
-  overdrive calibrate                              what this machine can do, before a run that is to count
+  overdrive run read-heavy --stub=service=1ms      a server that is known: are the numbers true?
+  overdrive calibrate                              what this machine can do
   overdrive check my.toml                          what a profile comes to, without connecting
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 130 interrupted with results kept";

@@ -128,6 +128,6 @@ async fn step(
     let summary = finished.summary;
     ensure!(summary.broken.is_empty(), "the numbers do not add up: {}", summary.broken.join("; "));
     let step = Step::of(name, &summary);
-    ensure!(step.ops_per_s > 0.0, "no operation succeeded, so there is nothing to calibrate by");
+    ensure!(step.ops_per_s > 0.0, "no operation succeeded in that time: give it more with --duration");
     Ok(Some(step))
 }

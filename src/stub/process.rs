@@ -136,7 +136,7 @@ impl Line {
         let mut text = serde_json::to_vec(what)?;
         text.push(b'\n');
         let answer = async {
-            self.down.write_all(&text).await.context("it has ended")?;
+            self.down.write_all(&text).await.context("it has ended before the run")?;
             self.up.next_line().await?.context("it has ended without a word")
         };
         let answer = tokio::time::timeout(PATIENCE, answer).await;

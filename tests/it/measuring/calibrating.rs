@@ -59,7 +59,7 @@ fn a_calibration_is_kept_and_runs_that_ask_for_more_say_so() {
     let (_, notes) = at_rate(&place, "90");
     assert!(!notes.contains("calibrated"), "without one nothing is said: {notes}");
 
-    let finished = finish(&mut calibrate(&place, "300ms"));
+    let finished = finish(&mut calibrate(&place, "500ms"));
     finished.assert_code(0);
     for part in
         ["driver rust", "cores", "32 workers", "25% of it", "50% of it", "80% of it", "The ceiling is"]

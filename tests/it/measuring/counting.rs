@@ -27,9 +27,10 @@ warmup = "0s"
 cooldown = "60s"
 "#;
 
-/// 100 operations in the measured time, due every 20 ms; then as many as it takes for the last of them to end.
+/// 100 operations in the measured time, due every 20 ms; then as many as it takes for the last of them to end. One at a
+/// time, so that their order is the stub's, too, however slow the machine is.
 fn hundred() -> String {
-    format!("{THREE_KINDS}rate = 50\narrivals = \"even\"\nduration = \"2s\"\n")
+    format!("{THREE_KINDS}rate = 50\narrivals = \"even\"\nmax_in_flight = 1\nduration = \"2s\"\n")
 }
 
 /// Of one row: offered, ok, failed, gave up, attempts, retries, rejected.
