@@ -8,6 +8,7 @@ mod gate;
 mod kinds;
 mod lab;
 mod measuring;
+mod native;
 mod options;
 mod pacing;
 mod prepare;
