@@ -251,6 +251,7 @@ async fn run(
         label: None,
         notes: Vec::new(),
         lab: None,
+        stub: None,
     };
     let summary = trial::run(setup, &mut Silent, interrupts).await?.summary;
     anyhow::ensure!(summary.broken.is_empty(), "sums do not add up: {:?}", summary.broken);

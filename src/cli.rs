@@ -10,8 +10,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::limits::LimitArgs;
 use crate::plan::Attempts;
-use crate::profile::{FAULT_KINDS, masked};
+use crate::profile::{FAULT_KINDS, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
+use crate::stub::Script;
 use crate::units::{Rate, Span};
 
 /// Loads a MongoDB deployment until it pushes back, and shows what the driver does about it
@@ -29,6 +30,8 @@ Examples:
   overdrive run mixed --rate 800/s --duration 30s  another shipped profile
   overdrive run --set maxAdaptiveRetries=5         the same load, another setting
   overdrive run my.toml --uri mongodb://127.0.0.1:27017
+  overdrive run read-heavy --stub=service=1ms      a server that is known: are the numbers true?
+  overdrive calibrate                              what this machine can do
   overdrive check my.toml                          what a profile comes to, without connecting
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 130 interrupted with results kept";
@@ -37,11 +40,13 @@ Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 130 interrupted with res
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Load a deployment and keep what happened
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Show what a profile comes to, without connecting
     Check(CheckArgs),
     /// List the profiles that come with overdrive
     Profiles,
+    /// Measure what this machine can do, so that runs that ask for more can be told so
+    Calibrate(CalibrateArgs),
     /// Start a replica set of three real servers, print its connection string, and keep it until Ctrl-C
     Lab(LabArgs),
     /// Put a gate before a server, which sheds load as the newest servers do, until Ctrl-C
@@ -51,6 +56,9 @@ pub enum Command {
     /// Keep the lab's servers (overdrive starts this itself)
     #[command(hide = true)]
     Keeper,
+    /// Answer as a script says (overdrive starts this itself)
+    #[command(hide = true)]
+    Stub,
 }
 
 /// `overdrive run`
@@ -62,9 +70,15 @@ pub struct RunArgs {
     /// Which deployment; without one, overdrive starts a lab.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// The server program for the lab, if it is not on PATH
-    #[arg(long, value_name = "PATH", env = "OVERDRIVE_MONGOD")]
+    /// The server program for the lab, also from $OVERDRIVE_MONGOD, if it is not on PATH
+    #[arg(long, value_name = "PATH")]
     pub mongod: Option<PathBuf>,
+    /// Load a stub, a server that stores nothing and answers at once, or as SCRIPT says:
+    /// service=1ms, service=exp:1ms, stall=5s+1s, fail=every:10 or fail=0.1 with code=462 and labels=A+B,
+    /// joined by commas
+    #[arg(long, value_name = "SCRIPT", num_args = 0..=1, require_equals = true, default_missing_value = "",
+          conflicts_with_all = ["uri", "uri_file"])]
+    pub stub: Option<Script>,
     /// Load a deployment that is not on this machine without asking
     #[arg(long)]
     pub yes: bool,
@@ -80,7 +94,7 @@ pub struct RunArgs {
     /// A word for the run's directory
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
-    /// Print what would be done, and do nothing
+    /// Check all that needs no connection, print what would be done, where and with which options, and do nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -115,10 +129,10 @@ pub struct LoadArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub sets: Vec<(String, String)>,
     /// Operations per second, like 500/s (open model)
-    #[arg(long, value_name = "RATE", conflicts_with = "workers")]
+    #[arg(long, value_name = "RATE", conflicts_with = "workers", allow_hyphen_values = true)]
     pub rate: Option<Rate>,
     /// Workers that each start their next operation when the last has ended (closed model)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub workers: Option<u32>,
     /// The measured time, like 30s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
@@ -127,7 +141,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub warmup: Option<Span>,
     /// Fixes keys, documents, order and arrivals
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// How attempts are counted: `light` costs less and knows less
     #[arg(long, value_enum)]
@@ -138,14 +152,28 @@ pub struct LoadArgs {
 pub fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
         let text = error.render().to_string();
-        // A connection string in the wrong place would be repeated, with its password.
-        if text.contains("://") && error.use_stderr() {
-            tell(&masked(text, &[]));
+        let shown =
+            without_secrets(&text, std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()));
+        if shown != text && error.use_stderr() {
+            tell(&shown);
             flush();
             std::process::exit(error.exit_code());
         }
         error.exit()
     })
+}
+
+/// A message about arguments, of which it repeats some: a connection string may stand in any place, with its password.
+fn without_secrets(message: &str, arguments: impl Iterator<Item = String>) -> String {
+    let mut shown = message.to_owned();
+    for argument in arguments.filter(|argument| argument.contains('@')) {
+        let value = match argument.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => value,
+            _ => argument.as_str(),
+        };
+        shown = shown.replace(value, &masked_argument(value));
+    }
+    masked(&shown)
 }
 
 /// `overdrive check`
@@ -159,11 +187,19 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
+/// `overdrive calibrate`
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// The measured time of each of its four loads
+    #[arg(long, value_name = "TIME", default_value = "2s", allow_hyphen_values = true)]
+    pub duration: Span,
+}
+
 /// `overdrive lab`
 #[derive(Debug, Args)]
 pub struct LabArgs {
-    /// The server program, if it is not on PATH
-    #[arg(long, value_name = "PATH", env = "OVERDRIVE_MONGOD")]
+    /// The server program, also from $OVERDRIVE_MONGOD, if it is not on PATH
+    #[arg(long, value_name = "PATH")]
     pub mongod: Option<PathBuf>,
     /// Put a gate before each server, which sheds load as the newest servers do; any limit implies it
     #[arg(long)]
@@ -218,8 +254,36 @@ impl From<AttemptsArg> for Attempts {
 
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((key, _)) if key.contains("://") => Err("a connection string goes to --uri".to_owned()),
+        Some((key, _)) if looks_like_uri(key) => Err("a connection string goes to --uri".to_owned()),
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write KEY=VALUE, like maxAdaptiveRetries=5".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_repeat_no_password() {
+        let told = |args: &[&str]| {
+            let error = Cli::try_parse_from([&["overdrive"], args].concat()).unwrap_err();
+            without_secrets(&error.render().to_string(), args.iter().map(|&arg| arg.to_owned()))
+        };
+        for uri in ["mongodb://u:s3cret@h:1/?w=1", "mongodb:u:s3c@ret@h:1", "u:s3cret@h:1"] {
+            for args in [
+                &["gate", "--upstream", uri][..],
+                &["gate", "--upstream", "h:1", "--listen", uri],
+                &["run", "--workers", uri],
+                &["run", "mixed", uri],
+                &["run", "--set", uri],
+                &[uri],
+            ] {
+                let told = told(args);
+                assert!(!told.contains("s3c") && !told.contains("ret@"), "{args:?}: {told}");
+            }
+            let joined = told(&["gate", &format!("--upstream={uri}")]);
+            assert!(!joined.contains("s3c") && joined.contains("***@h"), "{joined}");
+        }
     }
 }

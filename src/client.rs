@@ -6,6 +6,7 @@ pub mod errors;
 pub mod merge;
 pub mod options;
 pub mod servers;
+pub mod tls_files;
 pub mod uri;
 pub mod version;
 

@@ -1,5 +1,6 @@
 //! The subcommands: each file is the recipe of one.
 
+pub mod calibrate;
 pub mod check;
 pub mod gate;
 pub mod keeper;
@@ -7,14 +8,17 @@ pub mod lab;
 pub mod profiles;
 pub mod restore;
 pub mod run;
+pub mod stub;
 pub mod target;
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 use crate::cli::LoadArgs;
 use crate::client::options;
+use crate::lab::mongod;
 use crate::plan::Plan;
-use crate::profile::{Overrides, Profile, resolve};
+use crate::profile::{Overrides, Profile, looks_like_uri, masked_argument, resolve, stretched};
 use crate::stderr::tell;
 
 /// How a command ended, when it did not fail.
@@ -42,7 +46,9 @@ impl UsageError {
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("cannot write to standard output"))
+        }
         _ => Ok(()),
     }
 }
@@ -55,7 +61,8 @@ fn open_profile(wanted: &str) -> Result<Profile, UsageError> {
     Ok(profile)
 }
 
-fn resolve_plan(profile: &Profile, args: &LoadArgs) -> Result<Plan, UsageError> {
+/// The plan, and what is to be known of how it came to be.
+fn resolve_plan(profile: &Profile, args: &LoadArgs) -> Result<(Plan, Option<String>), UsageError> {
     let overrides = Overrides {
         rate: args.rate,
         workers: args.workers,
@@ -66,7 +73,26 @@ fn resolve_plan(profile: &Profile, args: &LoadArgs) -> Result<Plan, UsageError> 
         sets: args.sets.clone(),
         ..Overrides::default()
     };
-    resolve(profile, &overrides, &options::check).map_err(UsageError::new)
+    let plan = resolve(profile, &overrides, &options::check).map_err(UsageError::new)?;
+    let note = stretched(profile, &overrides, &options::check).map_err(UsageError::new)?;
+    Ok((plan, note))
+}
+
+/// Where a word or a file is wanted, a connection string is easily given; its password must not become a name.
+fn refuse_uri(option: &str, given: &str) -> Result<(), UsageError> {
+    if !looks_like_uri(given) || Path::new(given).exists() {
+        return Ok(());
+    }
+    let shown = masked_argument(given);
+    let why =
+        format!("{option} {shown}: a connection string is given with --uri, --uri-file or $OVERDRIVE_URI");
+    Err(UsageError::new(why))
+}
+
+/// The server program that somebody named is theirs to mend, before anything is done.
+async fn check_mongod(named: Option<&Path>) -> Result<(), UsageError> {
+    refuse_uri("--mongod", &named.unwrap_or(Path::new("")).to_string_lossy())?;
+    mongod::by_name(named).await.map(drop).map_err(|error| UsageError::new(format!("{error:#}")))
 }
 
 /// Whether messages may carry colour.

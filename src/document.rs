@@ -20,6 +20,15 @@
 //! | `^Inc`, `^Now` | none |
 //!
 //! A length takes one draw, `min + below(max − min + 1)`, and none when min = max.
+//!
+//! # What `^Inc` counts
+//!
+//! Each `^Inc` counts by itself, whatever stands beside it: its value in rendering number n of its template is
+//! start + step × n, from 0, and stays at the end of 64 bits should it get there. What is n is a matter of arithmetic,
+//! not of a counter: a template of an operation is rendered once an execution, so it is the number of executions before;
+//! one of `insert_many` is rendered for each document, so it is executions × count + the document's place; the document
+//! with key k is number k however it comes to be. Inside an `^Array` of length m an `^Inc` is rendered m times: then it is
+//! n × m + the element's place, the outermost array counting first.
 
 mod generators;
 pub mod keys;
@@ -40,21 +49,16 @@ use keys::Keys;
 #[derive(Clone, Debug)]
 pub struct Compiled {
     root: Node,
-    incs: u64,
 }
 
 impl Compiled {
     /// Makes a template ready for a collection that was loaded with `documents` documents.
     pub fn new(template: &Template, documents: u64) -> Self {
-        Self { root: Node::new(template, documents), incs: template.incs() }
+        Self { root: Node::new(template, documents, 1) }
     }
 
     /// A value.
     pub fn render(&self, draw: &mut Draw) -> Bson {
-        if let Some(key) = draw.key {
-            // The document with key k has the same numbers however it comes to be.
-            draw.inc = key.wrapping_mul(self.incs);
-        }
         self.root.render(draw)
     }
 
@@ -81,36 +85,36 @@ pub struct Draw {
     /// When given, what every `^Key` yields, whatever its distribution: this is the document with that key. Its `^Inc`s
     /// are then counted by the key, too.
     pub key: Option<u64>,
-    /// How many steps the next `^Inc` is from its start.
-    inc: u64,
+    /// How many renderings of the same template came before in the run.
+    rendering: u64,
+    /// Where in the arrays around it a generator is being rendered, as one number.
+    element: u64,
 }
 
 impl Draw {
     /// For the n-th operation of a run (from 0), which works on `documents` loaded documents. `occurrence` is how many
-    /// executions of this entry of the mix came before, `new_keys_before` how many new keys all operations before it
-    /// took, and `incs_per_execution` the number of `^Inc` in all the renderings of an execution: number k of execution
-    /// n yields start + step × (n × incs + k).
-    pub const fn operation(
-        seed: u64,
-        n: u64,
-        documents: u64,
-        occurrence: u64,
-        new_keys_before: u64,
-        incs_per_execution: u64,
-    ) -> Self {
+    /// executions of this entry of the mix came before, and `new_keys_before` how many new keys all operations before it
+    /// took.
+    pub const fn operation(seed: u64, n: u64, documents: u64, occurrence: u64, new_keys_before: u64) -> Self {
         Self {
             random: Random::for_operation(seed, n),
             occurrence,
             next_key: documents.wrapping_add(new_keys_before),
             key: None,
-            inc: occurrence.wrapping_mul(incs_per_execution),
+            rendering: occurrence,
+            element: 0,
         }
     }
 
     /// For the document with a key, out of the `documents` that are loaded before the run.
     pub const fn loading(seed: u64, key: u64, documents: u64) -> Self {
         let random = Random::stream(seed, Stream::Document, key);
-        Self { random, occurrence: key, next_key: documents, key: Some(key), inc: 0 }
+        Self { random, occurrence: key, next_key: documents, key: Some(key), rendering: key, element: 0 }
+    }
+
+    /// What is rendered next is number `place` of the `times` renderings of one template in this execution.
+    pub const fn rendering(&mut self, place: u64, times: u64) {
+        self.rendering = self.occurrence.saturating_mul(times).saturating_add(place);
     }
 
     /// Takes a new key and fixes it: what is rendered next is the document with that key.
@@ -132,10 +136,26 @@ impl Draw {
         key
     }
 
-    /// start + step × (how many there were before).
-    const fn increment(&mut self, start: i64, step: i64) -> i64 {
-        let value = start.wrapping_add(step.wrapping_mul(self.inc.cast_signed()));
-        self.inc = self.inc.wrapping_add(1);
-        value
+    /// start + step × how often this generator was rendered before, which it is so many times in each rendering of its
+    /// template. Past the ends of 64 bits it stays there.
+    fn increment(&self, start: i64, step: i64, times: u64) -> i64 {
+        let rendering = self.key.unwrap_or(self.rendering);
+        let number = rendering.saturating_mul(times).saturating_add(self.element);
+        // 2^63 + 2^63 × 2^64 fits into 128 bits.
+        let value = i128::from(start) + i128::from(step) * i128::from(number);
+        i64::try_from(value).unwrap_or(if step < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// Renders something for each element of an array, and tells the `^Inc`s in it which one that is.
+    fn each_element<T>(&mut self, length: usize, mut render: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        let around = self.element;
+        let first = around.saturating_mul(length as u64);
+        let rendered = (first..).take(length).map(|element| {
+            self.element = element;
+            render(self)
+        });
+        let rendered = rendered.collect();
+        self.element = around;
+        rendered
     }
 }

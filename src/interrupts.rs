@@ -1,4 +1,5 @@
-//! Ctrl-C, SIGTERM and SIGHUP: the first asks for an end, the second for an immediate one.
+//! Ctrl-C, SIGTERM, SIGHUP and SIGQUIT: the first asks for an end, the second for an immediate one. What ends the process
+//! by itself would leave faults on.
 
 use anyhow::{Context, bail};
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,18 +15,21 @@ impl Interrupts {
     /// # Errors
     /// When the system gives no signal handlers.
     pub fn listen() -> anyhow::Result<Self> {
-        let mut kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+        let kinds =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
+        let mut kinds = kinds
             .map(|kind| signal(kind).context("cannot listen for signals"))
             .into_iter()
             .collect::<anyhow::Result<Vec<_>>>()?;
         let (count, receiver) = watch::channel(0);
         tokio::spawn(async move {
-            let [interrupt, terminate, hangup] = &mut kinds[..] else { return };
+            let [interrupt, terminate, hangup, quit] = &mut kinds[..] else { return };
             loop {
                 tokio::select! {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                     _ = hangup.recv() => {}
+                    _ = quit.recv() => {}
                 }
                 count.send_modify(|count| *count += 1);
             }

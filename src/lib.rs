@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Beside it: the *lab* (real servers that end with us), the *gate* (a proxy that sheds load as newer servers do; `wire` and
-//! `limiter` are its parts) and the *stub* (a server with scripted answers).
+//! `limiter` are its parts) and the *stub* (a server with scripted answers, in a process of its own, for measuring what
+//! measures).
 //!
 //! Each arrow is one type, and nothing flows back but [`control::Control`]. The engine knows nothing of labs, faults,
 //! files or screens, so that it can run in another process.
@@ -24,6 +25,8 @@
 //! *command* is what a call sends; an *attempt* is one try of a command on a server. *Retries* are attempts less commands.
 //! An attempt is *rejected* when it fails with the label `SystemOverloadedError`.
 
+pub mod cache;
+pub mod calibration;
 pub mod cli;
 pub mod client;
 pub mod cluster;
@@ -31,6 +34,7 @@ pub mod command;
 pub mod control;
 pub mod document;
 pub mod engine;
+pub mod flow;
 pub mod gate;
 pub mod interrupts;
 pub mod lab;
@@ -62,12 +66,14 @@ use command::Outcome;
 /// [`command::UsageError`] for mistakes in arguments or profile; anything else is a failure of what was asked for.
 pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
-        Command::Run(args) => command::run::run(args).await,
+        Command::Run(args) => command::run::run(*args).await,
         Command::Check(args) => command::check::run(&args),
+        Command::Calibrate(args) => command::calibrate::run(args).await,
         Command::Profiles => command::profiles::run(),
         Command::Lab(args) => command::lab::run(args).await,
         Command::Gate(args) => command::gate::run(args).await,
         Command::Restore(args) => command::restore::run(args).await,
         Command::Keeper => command::keeper::run().await.map(|()| Outcome::Done),
+        Command::Stub => command::stub::run().await.map(|()| Outcome::Done),
     }
 }

@@ -13,12 +13,7 @@ use crate::plan::{Action, Plan, Template};
 pub struct Workload {
     seed: u64,
     documents: u64,
-    operations: Vec<Prepared>,
-}
-
-struct Prepared {
-    statement: Statement,
-    incs: u64,
+    operations: Vec<Statement>,
 }
 
 /// The n-th operation: which it is, and all random choices it will make.
@@ -107,14 +102,7 @@ impl Workload {
     pub fn new(plan: &Plan) -> (Self, Mix) {
         let data = &plan.data;
         let compiler = Compiler { plan };
-        let operations: Vec<Prepared> = plan
-            .operations
-            .iter()
-            .map(|operation| Prepared {
-                statement: compiler.statement(&operation.action),
-                incs: incs(&operation.action),
-            })
-            .collect();
+        let operations = plan.operations.iter().map(|o| compiler.statement(&o.action)).collect();
         let shares: Vec<Share> = plan
             .operations
             .iter()
@@ -126,10 +114,8 @@ impl Workload {
     /// The n-th operation.
     pub fn instance(&self, mix: &Mix, n: u64) -> Instance<'_> {
         let place = mix.at(n);
-        let prepared = &self.operations[place.operation];
-        let draw =
-            Draw::operation(self.seed, n, self.documents, place.occurrence, place.new_keys, prepared.incs);
-        Instance { operation: place.operation, statement: &prepared.statement, draw }
+        let draw = Draw::operation(self.seed, n, self.documents, place.occurrence, place.new_keys);
+        Instance { operation: place.operation, statement: &self.operations[place.operation], draw }
     }
 }
 
@@ -215,17 +201,5 @@ fn new_keys(action: &Action) -> u64 {
         Action::BulkWrite(b) => b.writes.iter().map(new_keys).sum(),
         Action::Transaction(t) => t.statements.iter().map(new_keys).sum(),
         _ => action.templates().into_iter().map(Template::new_keys).sum(),
-    }
-}
-
-/// How many `^Inc` one execution renders on its own account; in the data's template they are counted by the key.
-fn incs(action: &Action) -> u64 {
-    let own = |own: &Option<Template>| own.as_ref().map_or(0, Template::incs);
-    match action {
-        Action::InsertOne(i) => own(&i.document),
-        Action::InsertMany(i) => u64::from(i.count) * own(&i.document),
-        Action::BulkWrite(b) => b.writes.iter().map(incs).sum(),
-        Action::Transaction(t) => t.statements.iter().map(incs).sum(),
-        _ => action.templates().into_iter().map(Template::incs).sum(),
     }
 }

@@ -3,6 +3,7 @@
 //! another process or language as JSON.
 
 pub mod client;
+pub mod flow;
 pub mod gate;
 pub mod load;
 pub mod operation;
@@ -13,7 +14,8 @@ pub mod timeline;
 
 use serde::{Deserialize, Serialize};
 
-pub use client::OptionSetting;
+pub use client::{OptionSetting, ResolvedOption};
+pub use flow::{Backoff, BackoffKind, Timeout};
 pub use gate::{GateSettings, Generation, Limit};
 pub use load::{Arrivals, Load, Model, Stage};
 pub use operation::{Action, Operation};
@@ -45,6 +47,12 @@ pub struct Plan {
     pub overloads: Vec<Overload>,
     /// How attempts are told apart.
     pub attempts: Attempts,
+    /// How long the application waits for a call; `None` waits as long as the driver does.
+    #[serde(default)]
+    pub timeout: Option<Timeout>,
+    /// What the application does about a failed call; `None` leaves it at one.
+    #[serde(default)]
+    pub backoff: Option<Backoff>,
     /// The staleness probe; `None` for none.
     pub staleness: Option<Staleness>,
 }

@@ -13,6 +13,7 @@ pub mod diagnostic;
 pub mod estimate;
 mod fault;
 mod fields;
+mod flow;
 pub mod load;
 mod mistakes;
 mod operations;
@@ -29,7 +30,7 @@ mod value;
 
 use toml::de::DeTable;
 
-use crate::plan::{Data, Operation, OptionSetting, Overload, Staleness};
+use crate::plan::{Backoff, Data, Operation, OptionSetting, Overload, Staleness, Timeout};
 
 pub use client::CheckOption;
 pub use describe::describe;
@@ -37,8 +38,8 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use fault::KINDS as FAULT_KINDS;
 pub use load::WrittenLoad;
 pub use overrides::{OverrideErrors, Overrides};
-pub use resolve::resolve;
-pub use secrets::masked;
+pub use resolve::{resolve, stretched};
+pub use secrets::{looks_like_uri, masked, masked_argument};
 pub use source::Source;
 
 use mistakes::Mistakes;
@@ -63,6 +64,10 @@ pub struct Profile {
     pub operations: Vec<Operation>,
     /// `[[overload]]`
     pub overloads: Vec<Overload>,
+    /// `[timeout]`
+    pub timeout: Option<Timeout>,
+    /// `[flow.backoff]`
+    pub backoff: Option<Backoff>,
     /// `[staleness]`; `None` for no probe.
     pub staleness: Option<Staleness>,
     /// What was probably not meant; never an error.
@@ -87,8 +92,7 @@ impl Profile {
         if !errors.is_empty() {
             // What could be rescued from broken TOML would only add mistakes that nobody made.
             let list = errors.into_iter().map(syntax_error).collect();
-            let text = secrets::masked(source.text, &[]);
-            return Err(Diagnostics { source: source.shown, text, list });
+            return Err(Diagnostics::hiding(source.shown, &secrets::mask(&source.text, &[]), list));
         }
         let mistakes = Mistakes::default();
         let profile = read_document(&mistakes, document.get_ref(), &source, check_option);
@@ -114,6 +118,8 @@ fn read_document(
     let client = client::read(&mut root, check);
     let operations = operations::read(&mut root);
     let overloads = overloads::read(&mut root, &operations);
+    let timeout = flow::timeout(&mut root);
+    let backoff = flow::backoff(&mut root);
     let staleness = staleness::read(&mut root);
     refuse_uri(&mut root);
     root.finish();
@@ -126,6 +132,8 @@ fn read_document(
         client,
         operations,
         overloads,
+        timeout,
+        backoff,
         staleness,
         warnings: Diagnostics::default(),
     })

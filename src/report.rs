@@ -1,5 +1,6 @@
 //! What is printed when a run has ended: a table for each trial, and what must be known to read it.
 
+pub mod calibration;
 pub mod human;
 
 use std::fmt::Write;
@@ -13,8 +14,11 @@ use crate::results::facts::{ALL, is_open, per_second, reasons_known};
 use crate::results::figures::Breakdown;
 use crate::results::recovery::Recovery;
 use crate::results::staleness::RoleStaleness;
-use crate::results::summary::{OpSummary, SegmentSummary};
+use crate::results::summary::{CommonError, OpSummary, SegmentSummary};
 use human::{micros, percent, quotient, rate, time};
+
+/// The most characters of an error's example.
+const EXAMPLE: usize = 100;
 
 /// The whole result of a run, for standard output. Needs no terminal: no colours, no cursor, no width.
 pub fn render(trials: &[Summary], directory: &Path) -> String {
@@ -72,11 +76,37 @@ pub fn trial(summary: &Summary) -> String {
     }
     let _ =
         write!(text, "\nWhere the mean latency went, failed operations included:\n{}", breakdown(summary));
+    text.push_str(&errors(summary));
     for (i, note) in summary.notes.iter().enumerate() {
         let _ = write!(text, "{}note: {note}", if i == 0 { "\n\n" } else { "\n" });
     }
     text.push('\n');
     text
+}
+
+/// Why operations failed; nothing when none did.
+fn errors(summary: &Summary) -> String {
+    if summary.errors.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n\nWhy operations failed, the commonest first (errors.csv has all):".to_owned();
+    for CommonError { operation, class, count, example } in &summary.errors {
+        let code = class.code.map(|code| format!("code {code} ")).unwrap_or_default();
+        let kind = if class.code_name.is_empty() { &class.kind } else { &class.code_name };
+        let example = plain(example);
+        let _ = write!(text, "\n  {count} × {operation}: {code}{kind}, like: {example}");
+    }
+    text
+}
+
+/// A server's words in one line, cut short, and without anything that a terminal obeys.
+fn plain(example: &str) -> String {
+    let mut short: String =
+        example.chars().take(EXAMPLE).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if example.chars().nth(EXAMPLE).is_some() {
+        short.push('…');
+    }
+    short
 }
 
 fn heading(summary: &Summary) -> String {
@@ -107,6 +137,7 @@ fn figures<'a>(
         first,
         "offered",
         "goodput",
+        "done",
         "errors",
         "lost",
         "retries/op",
@@ -126,6 +157,7 @@ fn figures<'a>(
             // In the closed model the load follows the servers, so a rate of it says nothing about demand.
             if is_open(plan) { per_second(stats.offered) } else { "-".to_owned() },
             per_second(stats.outcomes.ok),
+            rate(operation.completed_ops_per_s),
             percent(stats.error_rate()),
             percent(stats.loss_rate()),
             quotient(figures.retries_per_op()),

@@ -65,7 +65,7 @@ pub enum Error {
         reason: io::Error,
     },
     /// A file could not be written: the disk is full, or someone took the directory away.
-    #[error("cannot write '{}': {reason}", file.display())]
+    #[error("cannot write '{}': {reason}{}", file.display(), way_out(reason))]
     File {
         /// The file.
         file: PathBuf,
@@ -78,6 +78,12 @@ pub enum Error {
         /// The file.
         file: PathBuf,
     },
+    /// What rows are to be added to is a device, a pipe or a directory.
+    #[error("'{}' is no regular file: move it away, or choose another place with --out DIR", file.display())]
+    NoFile {
+        /// What is there instead.
+        file: PathBuf,
+    },
     /// The writing thread ended without a word, which only a panic in it can do.
     #[error("the thread that writes the results died")]
     Thread,
@@ -86,6 +92,16 @@ pub enum Error {
 impl Error {
     fn file(file: &Path, reason: impl Into<io::Error>) -> Self {
         Self::File { file: file.to_owned(), reason: reason.into() }
+    }
+}
+
+/// What to do about a file that cannot be written, where that is known.
+fn way_out(reason: &io::Error) -> &'static str {
+    match reason.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; make room there, or choose another place with --out DIR"
+        }
+        _ => "",
     }
 }
 
@@ -119,6 +135,9 @@ impl RunDirectory {
     /// Takes the first of the names that nobody else has: making a directory is atomic, so it is the lock.
     fn claim(root: &Path, names: impl Iterator<Item = String>) -> Result<Self, Error> {
         let failed = |reason| Error::Directory { place: root.to_owned(), reason };
+        if fs::metadata(root).is_ok_and(|found| !found.is_dir()) {
+            return Err(failed(rustix::io::Errno::NOTDIR.into()));
+        }
         fs::create_dir_all(root).map_err(failed)?;
         for id in names {
             let path = root.join(&id);

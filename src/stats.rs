@@ -27,6 +27,8 @@ pub struct OpStats {
     pub calls: u64,
     /// Commands those calls sent. In light mode only of kinds that send one a call.
     pub commands: u64,
+    /// Of the commands: those of calls that repeat an earlier call of the application's.
+    pub repeated_commands: u64,
     /// Tries of commands on a server, by connection check-outs, when they ended.
     pub attempts: u64,
     /// Attempts that repeated the one before them in the same command.
@@ -137,6 +139,7 @@ impl OpStats {
         self.gave_up += other.gave_up;
         self.calls += other.calls;
         self.commands += other.commands;
+        self.repeated_commands += other.repeated_commands;
         self.attempts += other.attempts;
         self.retries += other.retries;
         self.rejected += other.rejected;
@@ -188,10 +191,10 @@ impl OpStats {
         self.calls.saturating_sub(started)
     }
 
-    /// Attempts ÷ commands of first calls: how much more the servers were asked than the workload needed.
-    /// Without application retries every command is of a first call. `None` when there was no command.
+    /// Attempts ÷ commands of first calls: how much more the servers were asked than the workload needed. `None` when
+    /// there was no command.
     pub fn amplification(&self) -> Option<f64> {
-        ratio(self.attempts, self.commands)
+        ratio(self.attempts, self.commands.saturating_sub(self.repeated_commands))
     }
 }
 

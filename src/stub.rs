@@ -1,16 +1,22 @@
 //! A server that does nothing but answer, as a script says: for measuring what measures. It speaks the protocol to any
 //! driver, as a standalone server or as a replica set of one, takes exactly as long as it is told, and knows afterwards
 //! what it was asked.
+//!
+//! Measuring takes one in a process of its own, so that the generator's CPU time is its own: see [`process`].
 
 mod answers;
+mod language;
+pub mod process;
 mod script;
 
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
@@ -19,6 +25,7 @@ use crate::timer::Timer;
 use crate::wire::reply::{Form, reply};
 use crate::wire::request::{Command, flags_of};
 use crate::wire::{Header, MORE_TO_COME, MessageReader};
+pub use language::ScriptError;
 pub use script::{Failures, Pick, Role, Script, Service, Stall};
 use script::{Performance, Turn};
 
@@ -37,8 +44,8 @@ pub struct Stub {
     accepting: JoinHandle<()>,
 }
 
-/// What a stub was asked since it was started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a stub was asked since its script began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StubCounters {
     /// Connections accepted.
     pub connections: u64,
@@ -50,13 +57,19 @@ pub struct StubCounters {
     pub aside: u64,
 }
 
+impl fmt::Display for StubCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} commands served, {} failed, {} aside", self.served, self.failed, self.aside)
+    }
+}
+
 /// What the connections share.
 #[derive(Debug)]
 struct Stage {
     address: SocketAddr,
     script: Script,
-    performance: Mutex<Performance>,
-    started: Instant,
+    /// None until the script begins.
+    performance: Mutex<Option<Performance>>,
     next_id: AtomicI32,
     connections: AtomicU64,
     served: AtomicU64,
@@ -65,19 +78,28 @@ struct Stage {
 }
 
 impl Stub {
-    /// Starts one on any free port of the loopback interface. The script's times count from now.
+    /// Starts one on any free port of the loopback interface, whose script begins now.
     ///
     /// # Errors
     /// When there is no port.
     pub async fn start(script: Script) -> io::Result<Self> {
+        let stub = Self::waiting(script).await?;
+        stub.begin();
+        Ok(stub)
+    }
+
+    /// The same, but it answers everything at once, outside the script, until [`Self::begin`].
+    ///
+    /// # Errors
+    /// When there is no port.
+    pub async fn waiting(script: Script) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let role = script.role;
         let stage = Arc::new(Stage {
             address,
-            performance: Mutex::new(Performance::new(&script)),
+            performance: Mutex::default(),
             script,
-            started: Instant::now(),
             next_id: AtomicI32::new(1),
             connections: AtomicU64::new(0),
             served: AtomicU64::new(0),
@@ -86,6 +108,16 @@ impl Stub {
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&stage)));
         Ok(Self { address, role, stage, accepting })
+    }
+
+    /// The script begins, or begins again: its times and counts, and the counters, start from here.
+    pub fn begin(&self) {
+        let stage = &self.stage;
+        let mut performance = stage.performance.lock().unwrap_or_else(PoisonError::into_inner);
+        for counter in [&stage.connections, &stage.served, &stage.failed, &stage.aside] {
+            counter.store(0, Ordering::Relaxed);
+        }
+        *performance = Some(Performance::new(&stage.script, Instant::now()));
     }
 
     /// Where it listens.
@@ -161,26 +193,22 @@ impl Stage {
         // It offers no compression, so what it does not understand is not its client's language.
         let form = Form::of_request(header, beginning).ok_or(ErrorKind::InvalidData)?;
         let command = Command::find(header, beginning).ok_or(ErrorKind::InvalidData)?;
-        let document = if answers::is_aside(&command) {
-            self.aside.fetch_add(1, Ordering::Relaxed);
-            answers::aside(&command, self.address, self.script.role)
-        } else {
-            let turn = {
+        let turn = match answers::is_aside(&command) {
+            true => None,
+            false => {
                 let mut performance = self.performance.lock().unwrap_or_else(PoisonError::into_inner);
-                performance.next(&self.script, self.started.elapsed())
-            };
-            match turn {
-                Turn::Serve { until } => {
-                    timer.sleep(until.saturating_sub(self.started.elapsed())).await?;
-                    self.served.fetch_add(1, Ordering::Relaxed);
-                    answers::success(&command)
-                }
-                Turn::Fail => {
-                    self.failed.fetch_add(1, Ordering::Relaxed);
-                    answers::failure(self.script.failures.as_ref())
-                }
+                performance.as_mut().map(|performance| performance.next(&self.script, Instant::now()))
             }
         };
+        let (counter, document) = match turn {
+            None => (&self.aside, answers::success(&command, self.address, self.script.role)),
+            Some(Turn::Serve { until }) => {
+                timer.sleep(until.saturating_duration_since(Instant::now())).await?;
+                (&self.served, answers::success(&command, self.address, self.script.role))
+            }
+            Some(Turn::Fail) => (&self.failed, answers::failure(self.script.failures.as_ref())),
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
         reply(form, self.next_id.fetch_add(1, Ordering::Relaxed), header.request_id, &document)
     }
 }

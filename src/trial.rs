@@ -22,16 +22,17 @@ use self::staleness::Probe;
 use self::watch::Watch;
 use crate::client::merge::Resolved;
 use crate::client::{connect, shut_down};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, saying_so_if_long};
 use crate::control::Control;
 use crate::engine;
 use crate::interrupts::Interrupts;
 use crate::lab::Lab;
 use crate::overload::{self, Bench};
-use crate::plan::{OptionSetting, Plan};
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::results::{EndFacts, RunDirectory, Summary, TrialFacts, Writer};
 use crate::snapshot::{Driver, Report, Totals};
+use crate::stub::process::StubProcess;
 
 /// Reports that may wait for the coordinator.
 const REPORTS: usize = 64;
@@ -55,6 +56,8 @@ pub struct Setup {
     pub notes: Vec<String>,
     /// The lab that the target is, if it is one.
     pub lab: Option<Arc<Lab>>,
+    /// The stub that the target is, if it is one.
+    pub stub: Option<Arc<StubProcess>>,
 }
 
 /// A trial that ran, however it went.
@@ -111,7 +114,8 @@ async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Grou
         let lab = lab?;
         Some(lab.addresses()[lab.number_of(address)?].to_string())
     };
-    let cluster = Arc::new(Cluster::connect(uri, round_the_gates).await?);
+    let looking = Cluster::connect(uri, round_the_gates);
+    let cluster = Arc::new(saying_so_if_long(uri, looking, |text| progress.note(text)).await?);
     progress.found(&cluster);
     let control = connect(&uri.control()).await?;
     let data = &setup.plan.data;
@@ -222,6 +226,9 @@ impl Running {
         progress: &mut dyn Progress,
         mut interrupts: Interrupts,
     ) -> anyhow::Result<Ended> {
+        if let Some(stub) = &setup.stub {
+            stub.begin().await?;
+        }
         self.control.send(Control::Go).await.context("the engine is gone")?;
         let go = Instant::now();
         let probing = ground.probe.as_ref().map(|probe| probe.start(go));
@@ -289,6 +296,16 @@ impl Running {
             progress.event(&event);
             writer.event(event)?;
         }
+        if let Some(stub) = &setup.stub {
+            match stub.counters().await {
+                Ok(counters) => {
+                    let event = timeline::event(go, "stub_counted", "", counters.to_string());
+                    progress.event(&event);
+                    writer.event(event)?;
+                }
+                Err(error) => trouble = trouble.or(Some(error)),
+            }
+        }
         Ok(Ended { totals, stopped_ns, trouble })
     }
 
@@ -308,28 +325,16 @@ impl Running {
             plan: (*setup.plan).clone(),
             driver: self.driver.clone(),
             server_versions: vec![ground.cluster.version.clone()],
-            mechanism: ground.bench.mechanism(),
-            params: params(&setup.plan.client),
+            mechanism: match &setup.stub {
+                Some(stub) => stub.script().mechanism().to_owned(),
+                None => ground.bench.mechanism(),
+            },
+            params: setup.target.params(&setup.plan.client),
             options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
             go: Timestamp::now(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
-}
-
-/// Every option that was set, once: tag sets, of which there may be several, are tried in turn.
-fn params(settings: &[OptionSetting]) -> Vec<(String, Option<String>)> {
-    let mut params: Vec<(String, Option<String>)> = Vec::new();
-    for OptionSetting { name, value, .. } in settings {
-        match params.iter_mut().find(|(known, _)| known == name) {
-            Some((_, before)) => {
-                let both = [before.take(), value.clone()].into_iter().flatten().collect::<Vec<_>>();
-                *before = Some(both.join(";"));
-            }
-            None => params.push((name.clone(), value.clone())),
-        }
-    }
-    params
 }
 
 /// How the load ended.

@@ -31,6 +31,11 @@ impl Span {
         Self(Duration::from_secs(seconds))
     }
 
+    /// A whole number of milliseconds.
+    pub const fn millis(millis: u64) -> Self {
+        Self(Duration::from_millis(millis))
+    }
+
     /// The same length as the standard library has it.
     pub const fn duration(self) -> Duration {
         self.0

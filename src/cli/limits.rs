@@ -71,9 +71,12 @@ fn generation(text: &str) -> Result<Generation, String> {
     serde_json::from_value(text.into()).map_err(|_| "write 8.2 or 9.0".to_owned())
 }
 
-/// As the system's resolver takes it.
+/// As the system's resolver takes it. A connection string is none: it may hold a password, which would be repeated.
 pub(super) fn host_and_port(text: &str) -> Result<String, String> {
     match text.rsplit_once(':') {
+        _ if text.contains(['/', '@']) => {
+            Err("write HOST:PORT alone, like 127.0.0.1:27017, and no connection string".to_owned())
+        }
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
         _ => Err("write HOST:PORT, like 127.0.0.1:27017".to_owned()),
     }

@@ -142,6 +142,8 @@ struct State {
     failed: Option<Failure>,
     /// Retry number of the latest attempt in its command.
     retry: u16,
+    /// Whether this is a later call than the first.
+    repeats: bool,
 }
 
 /// An operation's sums over its attempts.
@@ -196,6 +198,17 @@ pub fn inside_operation() -> bool {
 /// The operation's next statement begins: what it sends is a new command, whatever became of the last.
 pub fn next_statement() {
     with_trace(|trace| trace.state.borrow_mut().failed = None);
+}
+
+/// The operation's call has failed, and another begins: its commands are new ones. `given_up` says that nobody waited for
+/// an answer to the last attempt.
+pub fn next_call(given_up: bool) {
+    with_trace(|trace| {
+        trace.settle(if given_up { AttemptEnd::NoAnswer } else { AttemptEnd::Unknown });
+        let state = &mut *trace.state.borrow_mut();
+        state.failed = None;
+        state.repeats = true;
+    });
 }
 
 /// The operation under way has ended; `ok` settles an attempt of which pool events alone do not tell the end.
@@ -342,6 +355,7 @@ impl Trace {
             cell,
             server: open.server,
             retry: state.retry,
+            first_call: !state.repeats,
             end,
             retargeted: open.retargeted,
             backoff_ns,

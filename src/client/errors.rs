@@ -86,6 +86,26 @@ pub fn is_retryable_overload(error: &Error) -> bool {
     error.contains_label(OVERLOADED) && error.contains_label(RETRYABLE)
 }
 
+/// Labels by which a server or the driver says that the same again may succeed.
+const PASSING: [&str; 3] = [OVERLOADED, "RetryableWriteError", "TransientTransactionError"];
+
+/// Whether an application may hope that another call succeeds: the server was overloaded, gone, no longer the primary,
+/// in somebody's way or out of time. Never a duplicate key or a query that no server takes.
+pub fn is_worth_another_call(error: &Error) -> bool {
+    PASSING.iter().any(|label| error.contains_label(label))
+        || match error.kind.as_ref() {
+            ErrorKind::Io(_)
+            | ErrorKind::ServerSelection { .. }
+            | ErrorKind::ConnectionPoolCleared { .. } => true,
+            // Codes of the specification on retryable reads, a write conflict, and a time limit.
+            ErrorKind::Command(e) => matches!(
+                e.code,
+                6 | 7 | 50 | 89 | 91 | 112 | 134 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436
+            ),
+            _ => false,
+        }
+}
+
 /// Kind, code, code name and labels. Never the error's own text: the driver puts whole replies into it.
 pub fn classify(error: &Error) -> ErrorClass {
     let (code, code_name) = match error.kind.as_ref() {

@@ -1,13 +1,11 @@
 //! Which options a run has in the end: `--vary` before `--set` before the profile before the connection
 //! string before overdrive's own before the driver's defaults, and for each who decided.
 
-use serde::Serialize;
-
 use super::conflicts::{self, Given, source_name};
 use super::options::{self, OPTIONS, OptionSpec};
 use super::uri::{Uri, UriError, UriOption};
 use super::version::Version;
-use crate::plan::client::{OptionSetting, OptionSource};
+use crate::plan::client::{OptionSetting, OptionSource, ResolvedOption};
 
 /// The name by which servers know the measured connections, unless somebody gives another.
 pub const APP_NAME: &str = "overdrive";
@@ -21,17 +19,6 @@ pub struct Resolved {
     pub options: Vec<ResolvedOption>,
     /// What was done differently than asked, and why.
     pub notices: Vec<String>,
-}
-
-/// An option's value in a run, and who decided it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ResolvedOption {
-    /// In the driver's spelling.
-    pub name: &'static str,
-    /// As it may be shown: `***` for a secret.
-    pub value: String,
-    /// Who decided it.
-    pub from: OptionSource,
 }
 
 /// An option with all its values (several only for tags; none: removed), and who decided it.
@@ -93,6 +80,35 @@ pub fn resolve_options(
             .filter(|default| !choices.iter().any(|choice| choice.spec.name == default.name)),
     );
     Ok(Resolved { uri, options, notices })
+}
+
+impl Resolved {
+    /// Every option that was varied or set, once, with its value: what results are told apart by. Those of the connection
+    /// string are among them, but for what names the deployment or opens it.
+    pub fn params(&self, settings: &[OptionSetting]) -> Vec<(String, Option<String>)> {
+        let mut params: Vec<(String, Option<String>)> = Vec::new();
+        for OptionSetting { name, value, .. } in settings {
+            match params.iter_mut().find(|(known, _)| known == name) {
+                // Tag sets, of which there may be several, are tried in turn.
+                Some((_, before)) => {
+                    let both = [before.take(), value.clone()].into_iter().flatten().collect::<Vec<_>>();
+                    *before = Some(both.join(";"));
+                }
+                None => params.push((name.clone(), value.clone())),
+            }
+        }
+        let from_uri = self.options.iter().filter(|option| option.from == OptionSource::Uri);
+        for option in from_uri.filter(|option| !is_of_the_deployment(option.name)) {
+            params.push((option.name.to_owned(), Some(option.value.clone())));
+        }
+        params
+    }
+}
+
+/// Whether an option says which servers there are, or how to get in, rather than how the driver behaves.
+fn is_of_the_deployment(name: &str) -> bool {
+    const OTHERS: [&str; 4] = ["appName", "directConnection", "loadBalanced", "replicaSet"];
+    ["auth", "srv", "tls"].iter().any(|group| name.starts_with(group)) || OTHERS.contains(&name)
 }
 
 fn from_uri(uri: &Uri) -> Vec<Choice> {

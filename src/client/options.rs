@@ -175,7 +175,7 @@ mod tests {
         insta::assert_snapshot!(message("maxPoolSize", "ten"), @"`maxPoolSize` must be an integer from 1 to 4294967295, not `ten`");
         insta::assert_snapshot!(message("retryReads", "yes"), @"`retryReads` must be true or false, not `yes`");
         insta::assert_snapshot!(message("readPreference", "primry"), @"`readPreference` must be one of primary, primaryPreferred, secondary, secondaryPreferred, nearest, not `primry`");
-        insta::assert_snapshot!(message("timeoutMS", "100"), @"`timeoutMS` cannot be used: the Rust driver has no such timeout (its parser refuses the option); limit operations with `operation` in the profile's [timeout] instead");
+        insta::assert_snapshot!(message("timeoutMS", "100"), @"`timeoutMS` cannot be used: the Rust driver has no such timeout (its parser refuses the option); leave it out. What can be bounded is the search for a server (`serverSelectionTimeoutMS`), connecting (`connectTimeoutMS`), and, by `maxTimeMS` in a run_command, a command's time on the server");
         insta::assert_snapshot!(message("tlsCertificateKeyFilePassword", "hush"), @"`tlsCertificateKeyFilePassword` would hold a secret here, and this text is copied beside the results; put it into the connection string, and that into a file (--uri-file) or $OVERDRIVE_URI");
         assert!(!message("authMechanismProperties", "AWS_SESSION_TOKEN:hush").contains("hush"));
         assert!(check("authMechanismProperties", Some("SERVICE_NAME:x")).is_ok());

@@ -43,7 +43,8 @@ impl Inbox {
 pub async fn run() -> Result<()> {
     let (sender, events) = channel();
     let inbox = Inbox { events: sender, ended: Arc::default() };
-    for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
+    let ends = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()];
+    for kind in ends {
         let (mut signals, inbox) = (signal(kind).context("cannot listen to signals")?, inbox.clone());
         tokio::spawn(async move {
             signals.recv().await;

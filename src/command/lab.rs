@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Outcome, print};
+use super::{Outcome, check_mongod, print};
 use crate::cli::LabArgs;
 use crate::interrupts::Interrupts;
 use crate::lab::{Lab, LabOptions};
@@ -13,13 +13,17 @@ use crate::stderr::tell;
 /// # Errors
 /// When no server is to be had, or it does not become a replica set.
 pub async fn run(args: LabArgs) -> Result<Outcome> {
+    check_mongod(args.mongod.as_deref()).await?;
     // Before anything is started: a Ctrl-C in the middle of starting undoes what there is.
     let mut interrupts = Interrupts::listen()?;
     let gates = (args.gate || args.limits.any()).then(|| args.limits.settings());
     let options = LabOptions { mongod: args.mongod, gates, ..LabOptions::new()? };
     let lab = tokio::select! {
         lab = Lab::start(&options, &tell) => lab?,
-        () = interrupts.reached(1) => return Ok(Outcome::Done),
+        () = interrupts.reached(1) => {
+            tell("Stopped before the lab was ready.");
+            return Ok(Outcome::Interrupted);
+        }
     };
     // The only line on standard output, for scripts.
     print(&format!("{}\n", lab.uri()))?;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use mongodb::{Client, Namespace};
 
-use super::target::given_uri;
+use super::target::{check_tls_files, given_uri};
 use super::{Outcome, UsageError, print};
 use crate::cli::RestoreArgs;
 use crate::client::{connect, errors, shut_down};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, saying_so_if_long};
 use crate::overload::journal::COLLECTION;
 use crate::overload::{Bench, Ground};
+use crate::stderr::tell;
 
 /// Undoes every fault that is written down on a deployment, and says each.
 ///
@@ -23,7 +24,9 @@ pub async fn run(args: RestoreArgs) -> anyhow::Result<Outcome> {
             "say where: --uri, --uri-file or $OVERDRIVE_URI. A lab needs no restoring: it ends with its run";
         return Err(UsageError::new(why).into());
     };
-    let cluster = Arc::new(Cluster::connect(&uri, |_| None).await?);
+    check_tls_files(&uri)?;
+    let looking = Cluster::connect(&uri, |_| None);
+    let cluster = Arc::new(saying_so_if_long(&uri, looking, tell).await?);
     let control = connect(&uri.control()).await?;
     let mut lines = Vec::new();
     for database in databases(&control).await? {

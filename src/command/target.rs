@@ -3,10 +3,10 @@
 use std::env::VarError;
 use std::path::Path;
 
-use super::UsageError;
+use super::{UsageError, refuse_uri};
 use crate::cli::TargetArgs;
+use crate::client::tls_files;
 use crate::client::uri::Uri;
-use crate::profile::masked;
 
 /// Where the connection string comes from when the command line has none.
 const VARIABLE: &str = "OVERDRIVE_URI";
@@ -31,9 +31,18 @@ pub fn given_uri(args: &TargetArgs) -> anyhow::Result<Option<Uri>> {
     text.map(|text| Uri::parse(text.trim()).map_err(|error| UsageError::new(error).into())).transpose()
 }
 
+/// Files that the connection string names are the user's to mend.
+///
+/// # Errors
+/// [`UsageError`] for each that cannot be used.
+pub fn check_tls_files(uri: &Uri) -> Result<(), UsageError> {
+    let mistakes = tls_files::mistakes(uri);
+    if mistakes.is_empty() { Ok(()) } else { Err(UsageError::new(mistakes.join("\n"))) }
+}
+
 fn read_uri(file: &Path) -> anyhow::Result<String> {
-    // Where a file is asked for, a connection string is easily given, with its password.
-    let shown = masked(file.display().to_string(), &[]);
+    let name = file.to_string_lossy();
+    refuse_uri("--uri-file", &name)?;
     std::fs::read_to_string(file)
-        .map_err(|error| UsageError::new(format!("--uri-file {shown}: {error}")).into())
+        .map_err(|error| UsageError::new(format!("--uri-file {name}: {error}")).into())
 }

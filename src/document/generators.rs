@@ -17,29 +17,56 @@ pub(super) enum Node {
     Array(Vec<Node>),
     Document(Vec<(String, Node)>),
     Key(Keys),
-    Int { min: i64, max: i64 },
-    Double { min: f64, max: f64 },
-    String { length: Length, alphabet: Vec<char> },
-    Choose { from: Vec<Node>, weights: Option<Weights> },
-    Inc { start: i64, step: i64 },
+    Int {
+        min: i64,
+        max: i64,
+    },
+    Double {
+        min: f64,
+        max: f64,
+    },
+    String {
+        length: Length,
+        alphabet: Vec<char>,
+    },
+    Choose {
+        from: Vec<Node>,
+        weights: Option<Weights>,
+    },
+    /// `times`: how often it is rendered in one rendering of the whole template.
+    Inc {
+        start: i64,
+        step: i64,
+        times: u64,
+    },
     Now,
     ObjectId,
-    Bytes { length: Length },
-    Repeat { of: Box<Node>, length: Length },
-    Join { parts: Vec<Node>, separator: String },
+    Bytes {
+        length: Length,
+    },
+    Repeat {
+        of: Box<Node>,
+        length: Length,
+    },
+    Join {
+        parts: Vec<Node>,
+        separator: String,
+    },
 }
 
 impl Node {
-    pub(super) fn new(template: &Template, documents: u64) -> Self {
+    /// `times`: how often it is rendered in one rendering of the whole template, as far as that is always the same.
+    pub(super) fn new(template: &Template, documents: u64, times: u64) -> Self {
         if let Some(constant) = template.constant() {
             return Self::Constant(constant);
         }
-        let nodes = |items: &[Template]| items.iter().map(|item| Self::new(item, documents)).collect();
+        let nodes = |items: &[Template]| items.iter().map(|item| Self::new(item, documents, times)).collect();
         match template {
             Template::Value(value) => Self::Constant(value.clone()),
             Template::Array(items) => Self::Array(nodes(items)),
             Template::Document(fields) => {
-                Self::Document(fields.iter().map(|(k, v)| (k.clone(), Self::new(v, documents))).collect())
+                let field = |(k, v): &(String, Template)| (k.clone(), Self::new(v, documents, times));
+                Self::Document(fields.iter().map(field).collect())
             }
             Template::Generator(generator) => match &**generator {
                 Generator::Key(distribution) => Self::Key(Keys::new(distribution, documents)),
@@ -51,12 +78,14 @@ impl Node {
                 Generator::Choose { from, weights } => {
                     Self::Choose { from: nodes(from), weights: Weights::new(weights) }
                 }
-                &Generator::Inc { start, step } => Self::Inc { start, step },
+                &Generator::Inc { start, step } => Self::Inc { start, step, times },
                 Generator::Now => Self::Now,
                 Generator::ObjectId => Self::ObjectId,
                 &Generator::Bytes { length } => Self::Bytes { length },
                 Generator::Array { of, length } => {
-                    Self::Repeat { of: Box::new(Self::new(of, documents)), length: *length }
+                    // Where the length varies there is no `^Inc` inside.
+                    let times = times.saturating_mul(length.max.into());
+                    Self::Repeat { of: Box::new(Self::new(of, documents, times)), length: *length }
                 }
                 Generator::Join { array, separator } => {
                     Self::Join { parts: nodes(array), separator: separator.clone() }
@@ -84,7 +113,7 @@ impl Node {
             Self::Choose { from, weights } => {
                 choose(from, weights.as_ref(), draw).map_or(Bson::Null, |chosen| chosen.render(draw))
             }
-            Self::Inc { start, step } => integer(draw.increment(*start, *step)),
+            Self::Inc { start, step, times } => integer(draw.increment(*start, *step, *times)),
             Self::Now => Bson::DateTime(DateTime::now()),
             Self::ObjectId => Bson::ObjectId(object_id(draw)),
             Self::Bytes { length } => {
@@ -93,7 +122,7 @@ impl Node {
             }
             Self::Repeat { of, length } => {
                 let length = pick_length(draw, *length);
-                Bson::Array((0..length).map(|_| of.render(draw)).collect())
+                Bson::Array(draw.each_element(length, |draw| of.render(draw)))
             }
         }
     }

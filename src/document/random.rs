@@ -17,6 +17,8 @@ pub enum Stream {
     Mix = u64::from_be_bytes(*b"shuffled"),
     /// When operations are due; the index is the stage.
     Arrivals = u64::from_be_bytes(*b"arrivals"),
+    /// The application's pauses between calls; the index is the operation's place in the run.
+    Backoff = u64::from_be_bytes(*b"backoffs"),
 }
 
 /// The golden ratio as an odd 64-bit fraction: the step of SplitMix64's state.

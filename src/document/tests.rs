@@ -16,7 +16,6 @@ fn agrees_with_the_known_answers() {
     let (seed, documents) = (whole("seed"), whole("documents"));
     let template = template(known["template"].clone());
     assert_eq!(template.new_keys(), whole("new_keys_per_operation"));
-    assert_eq!(template.incs(), whole("incs_per_operation"));
     let compiled = Compiled::new(&template, documents);
 
     let check = |answers: &Value, draw: &dyn Fn(u64) -> Draw| {
@@ -36,9 +35,7 @@ fn agrees_with_the_known_answers() {
             );
         }
     };
-    check(&known["operations"], &|n| {
-        Draw::operation(seed, n, documents, n, n * template.new_keys(), template.incs())
-    });
+    check(&known["operations"], &|n| Draw::operation(seed, n, documents, n, n * template.new_keys()));
     check(&known["loaded"], &|key| Draw::loading(seed, key, documents));
 }
 
@@ -48,7 +45,7 @@ fn a_fixed_key_stands_in_every_key_and_draws_nothing() {
         &template(json!({ "_id": { "^Key": "next" }, "a": { "^Key": "zipfian" }, "n": { "^Inc": {} } })),
         10,
     );
-    let mut draw = Draw::operation(1, 5, 10, 3, 4, 1);
+    let mut draw = Draw::operation(1, 5, 10, 3, 4);
     assert_eq!(draw.take_new_key(), 14);
     assert_eq!(compiled.document(&mut draw), doc! { "_id": 14, "a": 14, "n": 14 });
     assert_eq!(draw.take_new_key(), 15);
@@ -59,21 +56,49 @@ fn a_fixed_key_stands_in_every_key_and_draws_nothing() {
 }
 
 #[test]
-fn increments_go_on_through_the_renderings_of_an_execution() {
-    let compiled =
-        Compiled::new(&template(json!([{ "^Inc": { "start": 10, "step": 2 } }, { "^Inc": {} }])), 0);
-    let mut draw = Draw::operation(0, 0, 0, 3, 0, 4);
-    assert_eq!(compiled.render(&mut draw), Bson::from([34, 13]));
-    assert_eq!(compiled.render(&mut draw), Bson::from([38, 15]));
-    // However far it goes, it wraps and does not panic.
-    let mut draw = Draw::operation(0, 0, u64::MAX, u64::MAX, u64::MAX, u64::MAX);
-    assert_eq!(compiled.render(&mut draw), Bson::from([12, 2]));
+fn each_increment_counts_by_itself() {
+    let two = json!([{ "^Inc": { "start": 10, "step": 2 } }, { "^Inc": {} }]);
+    let compiled = Compiled::new(&template(two), 0);
+    let at = |occurrence| compiled.render(&mut Draw::operation(0, 0, 0, occurrence, 0));
+    assert_eq!([at(0), at(1), at(2)], [[10, 0], [12, 1], [14, 2]].map(Bson::from));
+    // Several documents in one execution: the third has six before it.
+    let mut draw = Draw::operation(0, 0, 0, 3, 0);
+    let rendered = [0, 1].map(|place| {
+        draw.rendering(place, 2);
+        compiled.render(&mut draw)
+    });
+    assert_eq!(rendered, [[22, 6], [24, 7]].map(Bson::from));
+    // Another template of the same execution.
+    draw.rendering(0, 1);
+    assert_eq!(compiled.render(&mut draw), Bson::from([16, 3]));
+}
+
+#[test]
+fn increments_go_on_through_arrays() {
+    let elements = json!({ "^Array": { "of": { "^Inc": {} }, "length": 2 } });
+    let nested = json!({ "^Array": { "of": [elements, { "^Inc": {} }], "length": 2 } });
+    let compiled = Compiled::new(&template(json!([nested, { "^Inc": {} }])), 0);
+    let at = |occurrence| compiled.render(&mut Draw::operation(0, 0, 0, occurrence, 0)).to_string();
+    assert_eq!(at(0), "[[[[0, 1], 0], [[2, 3], 1]], 0]");
+    assert_eq!(at(1), "[[[[4, 5], 2], [[6, 7], 3]], 1]");
+}
+
+#[test]
+fn increments_stay_at_the_end_of_64_bits() {
+    let ends = json!([{ "^Inc": { "start": i64::MAX - 1, "step": 1 } }, { "^Inc": { "start": 5, "step": i64::MIN } }]);
+    let compiled = Compiled::new(&template(ends), 0);
+    let at = |occurrence| compiled.render(&mut Draw::operation(0, 0, 0, occurrence, 0));
+    assert_eq!(at(1), Bson::from([i64::MAX, i64::MIN + 5]));
+    assert_eq!(at(2), Bson::from([i64::MAX, i64::MIN]));
+    let mut draw = Draw::operation(0, 0, u64::MAX, u64::MAX, u64::MAX);
+    draw.rendering(u64::MAX, u64::MAX);
+    assert_eq!(compiled.render(&mut draw), Bson::from([i64::MAX, i64::MIN]));
 }
 
 #[test]
 fn what_is_no_document_becomes_a_filter_without_matches() {
     let compiled = Compiled::new(&template(json!(5)), 0);
-    assert_eq!(compiled.document(&mut Draw::operation(0, 0, 0, 0, 0, 0)), doc! { "": 5 });
+    assert_eq!(compiled.document(&mut Draw::operation(0, 0, 0, 0, 0)), doc! { "": 5 });
 }
 
 proptest! {
@@ -83,7 +108,7 @@ proptest! {
         let template = template(known["template"].clone());
         let compiled = Compiled::new(&template, documents);
         let render = || {
-            let mut document = compiled.document(&mut Draw::operation(seed, n, documents, n, 0, 3));
+            let mut document = compiled.document(&mut Draw::operation(seed, n, documents, n, 0));
             document.insert("now", DateTime::from_millis(0));
             document
         };

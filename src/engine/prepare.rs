@@ -4,6 +4,7 @@
 //! `overdrive.markers` of the same database names, written before the first document; another collection that holds
 //! documents is somebody else's, and is left alone.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -18,7 +19,7 @@ use crate::client::errors;
 use crate::document::{Compiled, Draw};
 use crate::operation::execute::BESIDE;
 use crate::owner;
-use crate::plan::Plan;
+use crate::plan::{Data, Plan};
 use crate::snapshot::{Preparing, Report};
 
 /// Where markers live, beside the data.
@@ -187,14 +188,19 @@ async fn load(
 ) -> anyhow::Result<()> {
     let wanted = plan.data.documents;
     let template = Compiled::new(&plan.data.document, wanted);
+    let duplicates = AtomicBool::new(false);
     let store = |first: u64| {
         let documents: Vec<Document> = (first..wanted.min(first + BATCH))
             .map(|key| template.document(&mut Draw::loading(plan.seed, key, wanted)))
             .collect();
+        let duplicates = &duplicates;
         async move {
             persist("storing documents", || async {
                 match data.insert_many(&documents).ordered(false).await {
-                    Err(error) if only_duplicates(&error) => Ok(()),
+                    Err(error) if only_duplicates(&error) => {
+                        duplicates.store(true, Ordering::Relaxed);
+                        Ok(())
+                    }
                     other => other.map(drop),
                 }
             })
@@ -210,6 +216,21 @@ async fn load(
         running.extend(starts.next().map(store));
         let progress = Preparing { stored, wanted };
         reports.send(Report::Preparing(progress)).await.context("nobody listens to the engine")?;
+    }
+    if duplicates.load(Ordering::Relaxed) { all_there(data, plan).await } else { Ok(()) }
+}
+
+/// Batches that were stored twice, as their first reply was lost, leave every document there; documents that have a key
+/// in common do not.
+async fn all_there(data: &Collection<Document>, plan: &Plan) -> anyhow::Result<()> {
+    let there = data.count_documents(doc! {}).await.map_err(|e| failed(&e, "counting documents"))?;
+    let (wanted, Data { database, collection, .. }) = (plan.data.documents, &plan.data);
+    if there < wanted {
+        bail!(
+            "{there} of {wanted} documents are in {database}.{collection}: the others have a key that another one has \
+             already. Give each an _id of its own in data.document, like _id = {{ \"^Key\" = \"sequential\" }}, or ask for \
+             fewer with data.documents"
+        );
     }
     Ok(())
 }

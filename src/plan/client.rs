@@ -13,6 +13,17 @@ pub struct OptionSetting {
     pub from: OptionSource,
 }
 
+/// An option's value in a run, and who decided it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ResolvedOption {
+    /// In the driver's spelling.
+    pub name: &'static str,
+    /// As it may be shown: `***` for a secret.
+    pub value: String,
+    /// Who decided it.
+    pub from: OptionSource,
+}
+
 /// Where an option's value came from, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

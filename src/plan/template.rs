@@ -70,7 +70,7 @@ pub enum Generator {
         /// The share of each, as many as there are choices, not all 0; empty when all are equal.
         weights: Vec<u32>,
     },
-    /// An integer that grows with each execution of the operation; wraps around at 64 bits.
+    /// An integer that grows with each rendering, by itself; at the end of 64 bits it stays there.
     Inc {
         /// The first value.
         start: i64,

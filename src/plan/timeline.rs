@@ -1,7 +1,10 @@
 //! The parts of a trial by the clock of intended starts: warm-up, the measured segments, cool-down.
 
-use super::Plan;
-use super::load::Phase;
+use super::load::{Load, Phase};
+use super::{Overload, Plan};
+
+/// The name of the measured time when no overload falls in it.
+pub const NO_OVERLOAD: &str = "measure";
 
 /// One part. Offsets are nanoseconds since Go; the last part has no end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +20,18 @@ pub struct Segment {
     pub end_ns: u64,
 }
 
+/// When an overload is on, in nanoseconds since Go, as far as there is load then: one that would begin before the load
+/// begins with it, and ends when it would have ended. `None` when it is never on.
+pub fn on_time(load: &Load, overload: &Overload) -> Option<(u64, u64)> {
+    let warmup = nanos(load.warmup.duration());
+    let end = warmup.saturating_add(nanos(load.duration.duration()));
+    let since_go = |offset: i64| i128::from(offset) + i128::from(warmup);
+    let on = since_go(overload.at.nanos());
+    let off = on + i128::from(nanos(overload.length.duration()));
+    let (on, off) = (u64::try_from(on.max(0)).ok()?, u64::try_from(off).ok()?);
+    (on < end && on < off).then_some((on, off))
+}
+
 /// All parts in order, without gaps: warm-up first (maybe of no length), cool-down last.
 pub fn segments(plan: &Plan) -> Vec<Segment> {
     let warmup = nanos(plan.load.warmup.duration());
@@ -24,10 +39,9 @@ pub fn segments(plan: &Plan) -> Vec<Segment> {
     let overloads: Vec<(u64, u64, &str)> = plan
         .overloads
         .iter()
-        .map(|o| {
-            let on = warmup.saturating_add_signed(o.at.nanos());
-            (on, on + nanos(o.length.duration()), o.name.as_str())
-        })
+        .filter_map(|o| on_time(&plan.load, o).map(|(on, off)| (on, off, o.name.as_str())))
+        // What is over before anything is measured says nothing about the measured time.
+        .filter(|&(_, off, _)| off > warmup)
         .collect();
     let mut cuts: Vec<u64> = overloads.iter().flat_map(|&(on, off, _)| [on, off]).collect();
     cuts.push(warmup);
@@ -69,7 +83,7 @@ fn measured_name(overloads: &[(u64, u64, &str)], start: u64, end: u64) -> String
     let earlier = overloads.iter().any(|&(_, off, _)| off <= start);
     let later = overloads.iter().any(|&(on, _, _)| start < on && on < end);
     match (earlier, later) {
-        (false, false) => "measure",
+        (false, false) => NO_OVERLOAD,
         (false, true) => "before",
         (true, true) => "between",
         (true, false) => "after",
@@ -80,4 +94,34 @@ fn measured_name(overloads: &[(u64, u64, &str)], start: u64, end: u64) -> String
 /// Whole nanoseconds; plans hold no time beyond a year, which fits.
 pub fn nanos(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing;
+    use crate::units::{Offset, Span};
+
+    #[test]
+    fn overloads_are_on_while_there_is_load() {
+        // Warm-up 2 s, then 9 s.
+        let on = |at, length| {
+            let mut plan = testing::overload_plan();
+            plan.overloads[0].at = Offset::seconds(at);
+            plan.overloads[0].length = Span::seconds(length);
+            let names: Vec<String> = segments(&plan).into_iter().map(|s| s.name).collect();
+            let times = on_time(&plan.load, &plan.overloads[0]);
+            (
+                times.map(|(on, off)| [on, off].map(|ns| ns / 1_000_000_000)),
+                names[1..names.len() - 1].join(" "),
+            )
+        };
+        assert_eq!(on(3, 3), (Some([5, 8]), "before shed after".to_owned()));
+        assert_eq!(on(-1, 3), (Some([1, 4]), "shed after".to_owned()));
+        assert_eq!(on(-5, 6), (Some([0, 3]), "shed after".to_owned()), "it ends when it would have ended");
+        assert_eq!(on(-5, 4), (Some([0, 1]), "measure".to_owned()), "over in the warm-up");
+        assert_eq!(on(-5, 3), (None, "measure".to_owned()), "over before the load begins");
+        assert_eq!(on(8, 60), (Some([10, 70]), "before shed".to_owned()));
+        assert_eq!(on(9, 1), (None, "measure".to_owned()), "the load is over");
+    }
 }

@@ -4,24 +4,45 @@ use std::fmt::Write;
 
 use crate::plan::client::OptionSource;
 use crate::plan::staleness::HEARTBEATS;
-use crate::plan::{Arrivals, Fault, Limit, Members, Model, Plan, Stage};
+use crate::plan::{Arrivals, BackoffKind, Fault, Limit, Members, Model, Plan, ResolvedOption, Stage};
 
 use super::diagnostic::either;
-use super::estimate::{Estimate, doubts, option};
+use super::estimate::{Estimate, Options};
+use super::flow;
 
-/// The plan in words, ending in a newline. No control character of a name or description gets through.
-pub fn describe(plan: &Plan) -> String {
+/// Where a plan would run.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination<'a> {
+    /// The deployment in words: its hosts, never a password.
+    pub deployment: &'a str,
+    /// Every option in effect, the driver's defaults included.
+    pub options: &'a [ResolvedOption],
+}
+
+/// The plan in words, and what is doubtful about it, ending in a newline; without a destination only what the plan itself
+/// says. No control character of a name or description gets through.
+pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[String]) -> String {
+    let deployment =
+        destination.map_or_else(String::new, |d| section("deployment", &[d.deployment.to_owned()]));
+    let options = match destination {
+        Some(destination) => effective(destination.options),
+        None => written(plan),
+    };
+    let estimate = estimate(plan, Options(destination.map(|d| d.options)));
+    let warnings = doubts.iter().map(|doubt| format!("warning: {doubt}\n")).collect();
     let mut text = String::new();
-    let parts = [
+    for part in [
         heading(plan),
+        deployment,
         load(plan),
         operations(plan),
-        options(plan),
+        options,
+        application(plan),
         overloads(plan),
         staleness(plan),
-        estimate(plan),
-    ];
-    for part in parts {
+        estimate,
+        warnings,
+    ] {
         if !part.is_empty() {
             text.push_str(if text.is_empty() { "" } else { "\n" });
             text.push_str(&part);
@@ -100,26 +121,60 @@ fn operations(plan: &Plan) -> String {
     }
 }
 
-fn options(plan: &Plan) -> String {
+const OPTIONS: &str = "connection-string options";
+
+/// What the plan itself says about options.
+fn written(plan: &Plan) -> String {
     let lines: Vec<String> = plan
         .client
         .iter()
         .map(|setting| {
-            let from = match setting.from {
-                OptionSource::Vary => "--vary",
-                OptionSource::Set => "--set",
-                OptionSource::Profile => "profile",
-                OptionSource::Uri => "URI",
-                OptionSource::Overdrive => "overdrive",
-                OptionSource::Default => "default",
-            };
+            let from = source(setting.from);
             match &setting.value {
                 Some(value) => format!("{} = {value}  (from {from})", setting.name),
                 None => format!("{} taken away  (from {from})", setting.name),
             }
         })
         .collect();
-    section("connection-string options", &lines)
+    section(OPTIONS, &lines)
+}
+
+/// Every option in effect: those that somebody set, then the driver's defaults.
+fn effective(options: &[ResolvedOption]) -> String {
+    let line = |option: &ResolvedOption| {
+        format!("{} = {}  (from {})", option.name, option.value, source(option.from))
+    };
+    let (defaults, set): (Vec<_>, Vec<_>) =
+        options.iter().partition(|option| option.from == OptionSource::Default);
+    let lines: Vec<String> = set.into_iter().chain(defaults).map(line).collect();
+    section(OPTIONS, &lines)
+}
+
+const fn source(from: OptionSource) -> &'static str {
+    match from {
+        OptionSource::Vary => "--vary",
+        OptionSource::Set => "--set",
+        OptionSource::Profile => "profile",
+        OptionSource::Uri => "URI",
+        OptionSource::Overdrive => "overdrive",
+        OptionSource::Default => "default",
+    }
+}
+
+/// What the application does beside what the driver does.
+fn application(plan: &Plan) -> String {
+    let timeout = plan.timeout.map(|timeout| format!("waits {} for a call", timeout.operation));
+    let backoff = plan.backoff.map(|backoff| {
+        let pauses = match backoff.kind {
+            BackoffKind::Immediate => "at once".to_owned(),
+            kind => {
+                let name = flow::KINDS.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name);
+                format!("after pauses ({name}, base {}, cap {})", backoff.base, backoff.cap)
+            }
+        };
+        format!("calls up to {} times in all, {pauses}", backoff.max_attempts)
+    });
+    section("application", &timeout.into_iter().chain(backoff).collect::<Vec<_>>())
 }
 
 fn overloads(plan: &Plan) -> String {
@@ -197,9 +252,11 @@ fn limit(limit: &Limit) -> String {
     format!("{}/s (burst {}){queue}", limit.rate, limit.burst)
 }
 
-fn estimate(plan: &Plan) -> String {
+fn estimate(plan: &Plan, options: Options<'_>) -> String {
     let mut lines = Vec::new();
-    if let (Some(estimate), Model::Open { max_in_flight, .. }) = (Estimate::of(plan), &plan.load.model) {
+    if let (Some(estimate), Model::Open { max_in_flight, .. }) =
+        (Estimate::of(plan, options), &plan.load.model)
+    {
         let ms = |duration: std::time::Duration| duration.as_secs_f64() * 1000.0;
         lines.push(format!(
             "{} × ({:.0} ms service + {:.0} ms backoff over {} retries) = about {:.0} operations under way",
@@ -211,16 +268,10 @@ fn estimate(plan: &Plan) -> String {
         ));
         lines.push(format!(
             "max_in_flight = {max_in_flight}, maxPoolSize = {} (an operation that backs off holds no connection)",
-            option(plan, "maxPoolSize").unwrap_or("not set"),
+            options.value(plan, "maxPoolSize").unwrap_or("not set"),
         ));
     }
-    let title = "estimate, while every attempt is rejected";
-    let warnings: String = doubts(plan).iter().map(|doubt| format!("warning: {doubt}\n")).collect();
-    match (lines.is_empty(), warnings.is_empty()) {
-        (true, _) => warnings,
-        (false, true) => section(title, &lines),
-        (false, false) => format!("{}\n{warnings}", section(title, &lines)),
-    }
+    section("estimate, while every attempt is rejected", &lines)
 }
 
 fn section(title: &str, lines: &[String]) -> String {
@@ -236,13 +287,15 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::profile::estimate::doubts;
     use crate::profile::{Overrides, Profile, resolve};
 
     fn described(name: &str, sets: &[(&str, &str)]) -> String {
         let any = |name: &str, _: Option<&str>| Ok(name.to_owned());
         let sets = sets.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
         let profile = Profile::open(name, &any).unwrap();
-        describe(&resolve(&profile, &Overrides { sets, ..Overrides::default() }, &any).unwrap())
+        let plan = resolve(&profile, &Overrides { sets, ..Overrides::default() }, &any).unwrap();
+        describe(&plan, None, &doubts(&plan, Options::default()))
     }
 
     #[test]
@@ -301,7 +354,7 @@ mod tests {
           primary_sheds at 10s for 10s, on the primary: rejects 70 % of find and update (code 462)
 
         warning: maxPoolSize is not set: unless the connection string sets it, the driver opens 10 connections per server, and the load may queue in the client
-        warning: the overload primary_sheds lies outside the measured time
+        warning: the overload primary_sheds is never on: it lasts 10s from 10s on, and the load is over after 9s of measured time
         ");
     }
 
@@ -368,5 +421,35 @@ mod tests {
 
         warning: about 60 operations would be under way while everything is rejected, more than max_in_flight = 50
         ");
+    }
+
+    #[test]
+    fn where_it_would_run_and_what_is_in_effect_there() {
+        let any = |name: &str, _: Option<&str>| Ok(name.to_owned());
+        let profile = Profile::open("primary-preferred", &any).unwrap();
+        let plan = resolve(&profile, &Overrides::default(), &any).unwrap();
+        let option = |name, value: &str, from| ResolvedOption { name, value: value.to_owned(), from };
+        let options = [
+            option("maxConnecting", "2", OptionSource::Default),
+            option("maxPoolSize", "7", OptionSource::Uri),
+            option("maxAdaptiveRetries", "5", OptionSource::Uri),
+        ];
+        let destination = Destination { deployment: "a.example, b.example:27018", options: &options };
+        let known = Options(Some(&options));
+        assert_eq!(doubts(&plan, known), Vec::<String>::new(), "the connection string sets maxPoolSize");
+        assert_eq!(doubts(&plan, Options(Some(&options[..1]))).len(), 1, "here nobody does");
+        let text = describe(&plan, Some(destination), &[]);
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        for line in [
+            "a.example, b.example:27018",
+            "maxPoolSize = 7  (from URI)",
+            "maxAdaptiveRetries = 5  (from URI)",
+            "maxConnecting = 2  (from default)",
+        ] {
+            assert!(lines.contains(&line), "{line}: {text}");
+        }
+        assert!(
+            text.contains("maxPoolSize = 7 (an operation that backs off") && text.contains("over 5 retries")
+        );
     }
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
+use super::secrets::{Masked, masked};
+
 /// Whether a diagnostic forbids the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
@@ -81,6 +83,17 @@ impl Diagnostics {
     /// A report on an input that never became text.
     pub fn unreadable(source: impl Into<String>, diagnostic: Diagnostic) -> Self {
         Self { source: source.into(), text: String::new(), list: vec![diagnostic] }
+    }
+
+    /// On a text of which not everything may be shown; the places are those of the original.
+    pub fn hiding(source: String, text: &Masked, mut list: Vec<Diagnostic>) -> Self {
+        for diagnostic in &mut list {
+            diagnostic.span = diagnostic.span.as_ref().map(|span| text.place(span));
+            // Messages repeat names, and people put a connection string anywhere.
+            diagnostic.message = masked(&diagnostic.message);
+            diagnostic.label = masked(&diagnostic.label);
+        }
+        Self { source, text: text.text.clone(), list }
     }
 
     /// Whether one of them forbids the run.

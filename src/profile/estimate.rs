@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::plan::{Model, Plan, timeline};
+use crate::plan::client::OptionSource;
+use crate::plan::{Model, Plan, ResolvedOption, timeline};
 use crate::units::{Rate, Span};
 
 /// What a served command is taken to last; on a quiet replica set nearby it is about that.
@@ -29,11 +30,12 @@ pub struct Estimate {
 
 impl Estimate {
     /// The estimate for a plan; `None` for a closed load, whose workers are all that is ever under way.
-    pub fn of(plan: &Plan) -> Option<Self> {
+    pub fn of(plan: &Plan, options: Options<'_>) -> Option<Self> {
         let Model::Open { stages, .. } = &plan.load.model else { return None };
         let rates = stages.iter().flat_map(|stage| [stage.from, stage.to]);
         let rate = rates.max_by(|a, b| a.get().total_cmp(&b.get()))?;
-        let retries = option(plan, "maxAdaptiveRetries").and_then(|n| n.parse().ok()).unwrap_or(RETRIES);
+        let retries =
+            options.value(plan, "maxAdaptiveRetries").and_then(|n| n.parse().ok()).unwrap_or(RETRIES);
         Some(Self { rate, service: SERVICE, backoff: expected_backoff(retries), retries })
     }
 
@@ -51,17 +53,37 @@ pub fn expected_backoff(retries: u32) -> Duration {
     sum.saturating_add((LONGEST / 2).saturating_mul(retries - growing))
 }
 
-/// What is doubtful about a plan although it can be run; one sentence each.
-pub fn doubts(plan: &Plan) -> Vec<String> {
-    let mut doubts = Vec::new();
-    if option(plan, "maxPoolSize").is_none() {
-        doubts.push(
-            "maxPoolSize is not set: unless the connection string sets it, the driver opens 10 connections per \
-             server, and the load may queue in the client"
-                .to_owned(),
-        );
+/// The connection-string options that a plan runs with: all of them, or, without a connection string, only what the plan
+/// itself says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a>(pub Option<&'a [ResolvedOption]>);
+
+impl<'a> Options<'a> {
+    /// An option's value, unless that is the driver's default.
+    pub fn value(self, plan: &'a Plan, name: &str) -> Option<&'a str> {
+        match self.0 {
+            Some(all) => {
+                let set =
+                    all.iter().find(|option| option.name == name && option.from != OptionSource::Default);
+                set.map(|option| option.value.as_str())
+            }
+            None => plan.client.iter().rfind(|s| s.name == name).and_then(|s| s.value.as_deref()),
+        }
     }
-    if let (Some(estimate), Model::Open { max_in_flight, .. }) = (Estimate::of(plan), &plan.load.model)
+}
+
+/// What is doubtful about a plan although it can be run; one sentence each.
+pub fn doubts(plan: &Plan, options: Options<'_>) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if options.value(plan, "maxPoolSize").is_none() {
+        let unless = if options.0.is_none() { " unless the connection string sets it," } else { "" };
+        doubts.push(format!(
+            "maxPoolSize is not set:{unless} the driver opens 10 connections per server, and the load may queue in the \
+             client"
+        ));
+    }
+    if let (Some(estimate), Model::Open { max_in_flight, .. }) =
+        (Estimate::of(plan, options), &plan.load.model)
         && estimate.in_flight() > f64::from(*max_in_flight)
     {
         doubts.push(format!(
@@ -76,14 +98,19 @@ pub fn doubts(plan: &Plan) -> Vec<String> {
 
 fn timeline_doubts(plan: &Plan) -> Vec<String> {
     let mut doubts = Vec::new();
-    let (warmup, measured) = (nanos(plan.load.warmup), nanos(plan.load.duration));
+    let warmup = nanos(plan.load.warmup);
     for overload in &plan.overloads {
-        let on = overload.at.nanos();
-        let off = on.saturating_add(nanos(overload.length));
-        if on >= measured || off <= 0 {
-            doubts.push(format!("the overload {} lies outside the measured time", overload.name));
+        let Some((_, off)) = timeline::on_time(&plan.load, overload) else {
+            doubts.push(format!(
+                "the overload {} is never on: it lasts {} from {} on, and the load is over after {} of measured time",
+                overload.name, overload.length, overload.at, plan.load.duration
+            ));
+            continue;
+        };
+        if i64::try_from(off).is_ok_and(|off| off <= warmup) {
+            doubts.push(format!("the overload {} is over before anything is measured", overload.name));
         }
-        if on < -warmup {
+        if overload.at.nanos() < -warmup {
             doubts.push(format!("the overload {} would start before the warm-up does", overload.name));
         }
     }
@@ -93,11 +120,6 @@ fn timeline_doubts(plan: &Plan) -> Vec<String> {
 /// Nothing written is longer than a year, which fits.
 fn nanos(span: Span) -> i64 {
     i64::try_from(timeline::nanos(span.duration())).unwrap_or(i64::MAX)
-}
-
-/// An option's value as the plan sets it.
-pub fn option<'p>(plan: &'p Plan, name: &str) -> Option<&'p str> {
-    plan.client.iter().rfind(|s| s.name == name).and_then(|s| s.value.as_deref())
 }
 
 #[cfg(test)]

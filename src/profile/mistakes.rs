@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::diagnostic::{Diagnostic, Diagnostics, nearest};
-use super::secrets::masked;
+use super::secrets::mask;
 
 /// Where all mistakes go.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl Mistakes {
     pub fn into_diagnostics(self, source: String, text: String) -> Diagnostics {
         let mut list = self.list.into_inner();
         list.sort_by_key(|d| d.span.as_ref().map(|s| s.start));
-        Diagnostics { source, text: masked(text, &self.secrets.into_inner()), list }
+        Diagnostics::hiding(source, &mask(&text, &self.secrets.into_inner()), list)
     }
 }
 

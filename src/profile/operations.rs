@@ -12,6 +12,9 @@ use super::reader::{Table, Value};
 /// The largest weight.
 pub const MOST_WEIGHT: u32 = 10_000;
 
+/// What to do about a weight that is a fraction.
+pub const SCALE: &str = "scale all weights, like 1 and 3 for 0.25 and 0.75";
+
 /// Reads all operations.
 pub fn read(root: &mut Table<'_>) -> Vec<Operation> {
     let mistakes = root.mistakes();
@@ -93,10 +96,23 @@ fn read_operation(mistakes: &Mistakes, name: &str, value: &Value<'_>) -> Option<
     }
     let (kind, inner) = kinds.into_iter().next()?;
     let mut fields = Table::of(mistakes, inner, format!("{path}.{}", kind.get_ref()))?;
-    let weight = fields.integer("weight", 0, MOST_WEIGHT).unwrap_or(1);
+    let weight = read_weight(&mut fields);
     let action = action::read(kind.get_ref(), &mut fields);
     fields.finish();
     Some(Operation { name: name.to_owned(), weight, action: action? })
+}
+
+/// The weight, 1 if nobody gives one. Shares of a whole are written by many.
+fn read_weight(fields: &mut Table<'_>) -> u32 {
+    let fraction =
+        fields.entries().find(|(key, value)| key.get_ref() == "weight" && value.get_ref().is_float());
+    if let Some((_, value)) = fraction {
+        fields.take("weight");
+        let message = format!("`{}` must be a whole number", fields.path_of("weight"));
+        fields.mistakes().add(Diagnostic::error(value.span(), message).help(SCALE));
+        return 1;
+    }
+    fields.integer("weight", 0, MOST_WEIGHT).unwrap_or(1)
 }
 
 fn is_field(value: &Value<'_>) -> bool {

@@ -45,8 +45,32 @@ pub fn resolve(
         operations: profile.operations,
         overloads: profile.overloads,
         attempts,
+        timeout: profile.timeout,
+        backoff: profile.backoff,
         staleness: profile.staleness,
     })
+}
+
+/// What to say when the measured time is longer than the stages: their end lasts longer then than anybody wrote.
+///
+/// # Errors
+/// As for [`resolve`].
+pub fn stretched(
+    profile: &Profile,
+    overrides: &Overrides,
+    check_option: CheckOption<'_>,
+) -> Result<Option<String>, OverrideErrors> {
+    let load = Draft::new(profile, overrides, check_option)?.profile.load;
+    let closed = load.model == Some(ModelName::Closed);
+    let (Some(staged), Some(duration), false) = (load.staged(), load.duration, closed) else {
+        return Ok(None);
+    };
+    Ok((duration.duration() > staged.duration()).then(|| {
+        format!(
+            "the stages last {staged} together and the measured time {duration}: the rate that the last one ends with \
+             goes on until then"
+        )
+    }))
 }
 
 /// Overloads that a server could not have on together: it knows one failpoint of a kind, and the later one would undo the
@@ -243,6 +267,22 @@ fail_command = {}
     }
 
     #[test]
+    fn stages_that_are_stretched_are_told() {
+        let told = |overrides: &Overrides| {
+            let source = Source { name: "t".to_owned(), shown: "t".to_owned(), text: STAGED.to_owned() };
+            stretched(&Profile::read(source, &check).unwrap(), overrides, &check).unwrap()
+        };
+        let lasting = |seconds| Overrides { duration: Some(Span::seconds(seconds)), ..Overrides::default() };
+        assert_eq!([told(&Overrides::default()), told(&lasting(20)), told(&lasting(4))], [None, None, None]);
+        assert!(
+            told(&lasting(25)).unwrap().contains("the stages last 20s together and the measured time 25s")
+        );
+        let rate = Rate::per_second(7.0).ok();
+        assert_eq!(told(&Overrides { rate, ..lasting(25) }), None, "there are no stages then");
+        assert_eq!(told(&Overrides { workers: Some(3), ..lasting(25) }), None);
+    }
+
+    #[test]
     fn a_rate_takes_the_place_of_stages_and_workers_close_the_load() {
         assert_snapshot!(stages(&Overrides { rate: Some(Rate::per_second(7.0).unwrap()), ..Overrides::default() }), @"20s: 7/s-7/s 20s");
         let plan = resolved(STAGED, &Overrides { workers: Some(8), ..Overrides::default() }).unwrap();
@@ -326,7 +366,7 @@ fail_command = {}
         --set data.database: `admin` is the server's own database: a load must have another
         --set overload.fail_command.for: it must be longer than 0
         --set maxPoolSize: maxPoolSize must be a whole number
-        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, staleness.every, rate, workers, duration, warmup, seed, attempts, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
+        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, timeout.operation, flow.backoff.kind, flow.backoff.max_attempts, flow.backoff.base, flow.backoff.cap, staleness.every, rate, workers, duration, warmup, seed, attempts, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
         ");
         let both = Overrides { rate: Rate::per_second(1.0).ok(), workers: Some(1), ..Overrides::default() };
         assert_snapshot!(resolved(STAGED, &both).unwrap_err(), @"--rate belongs to the open model and --workers to the closed one: give one");

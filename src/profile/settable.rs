@@ -6,14 +6,15 @@ use std::str::FromStr;
 
 use crate::plan::gate::{LONGEST_BASE_BACKOFF_MS, MOST_WAITING};
 use crate::plan::overload::{FEWEST_TICKETS, LARGEST_EXTRA, MOST_EXTRA, MOST_HELD, MOST_TICKETS};
-use crate::plan::{Attempts, Fault, Limit, Overload, Staleness};
+use crate::plan::{Attempts, Fault, Limit, Overload, Staleness, Timeout};
 use crate::units::{Span, WholeRate};
 
 use super::data::{MOST_DOCUMENTS, collection_name, database_name};
 use super::diagnostic::either;
 use super::fault::fail_command::check_probability;
+use super::flow;
 use super::load::{ARRIVALS, MODELS, MOST_IN_FLIGHT, MOST_WORKERS};
-use super::operations::MOST_WEIGHT;
+use super::operations::{MOST_WEIGHT, SCALE};
 use super::overloads::MEMBERS;
 use super::overrides::Draft;
 use super::staleness::check_every;
@@ -22,7 +23,7 @@ use super::staleness::check_every;
 pub(super) const SHORT: [&str; 6] = ["rate", "workers", "duration", "warmup", "seed", "attempts"];
 
 /// Keys that every profile has.
-const FIXED: [&str; 12] = [
+const FIXED: [&str; 17] = [
     "load.model",
     "load.rate",
     "load.workers",
@@ -34,6 +35,11 @@ const FIXED: [&str; 12] = [
     "data.database",
     "data.collection",
     "data.documents",
+    "timeout.operation",
+    "flow.backoff.kind",
+    "flow.backoff.max_attempts",
+    "flow.backoff.base",
+    "flow.backoff.cap",
     "staleness.every",
 ];
 
@@ -78,10 +84,19 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
         ["rate" | "workers" | "duration" | "warmup"] => set_load(draft, key, value),
         ["load", key] => set_load(draft, key, value),
         ["data", key] => set_data(draft, key, value),
+        ["timeout", "operation"] => {
+            let operation = above_zero(value).map(|operation| Timeout { operation });
+            Some(put_some(&mut draft.profile.timeout, operation))
+        }
+        ["flow", "backoff", key] => set_backoff(draft, key, value),
         ["staleness", "every"] => Some(set_period(draft, value)),
         ["op", name, "weight"] => {
             let operation = draft.profile.operations.iter_mut().find(|op| op.name == *name)?;
-            Some(put(&mut operation.weight, number(value, 0..=MOST_WEIGHT)))
+            let weight = number(value, 0..=MOST_WEIGHT).map_err(|message| match value.parse::<f64>() {
+                Ok(fraction) if fraction.fract() != 0.0 => format!("{message}; {SCALE}"),
+                _ => message,
+            });
+            Some(put(&mut operation.weight, weight))
         }
         ["overload", name, key] => {
             let overload = draft.profile.overloads.iter_mut().find(|o| o.name == *name)?;
@@ -104,6 +119,20 @@ fn set_load(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), Stri
         "arrivals" => put_some(&mut load.arrivals, word(value, &ARRIVALS)),
         _ => return None,
     })
+}
+
+/// The first key that is set begins from the defaults.
+fn set_backoff(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), String>> {
+    let mut backoff = draft.profile.backoff.unwrap_or(flow::DEFAULT);
+    let result = match key {
+        "kind" => put(&mut backoff.kind, word(value, &flow::KINDS)),
+        "max_attempts" => put(&mut backoff.max_attempts, number(value, 1..=flow::MOST_ATTEMPTS)),
+        "base" => put(&mut backoff.base, above_zero(value)),
+        "cap" => put(&mut backoff.cap, above_zero(value)),
+        _ => return None,
+    };
+    draft.profile.backoff = Some(backoff);
+    Some(result)
 }
 
 fn set_data(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), String>> {

@@ -21,6 +21,7 @@ const PROFILES: &[(&str, &str)] = profiles![
     "retargeting-primary-preferred",
     "latency-event",
     "ticket-queue",
+    "metastable",
     "failover",
     "limiter-native",
     "ycsb-a",

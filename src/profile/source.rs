@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use super::diagnostic::{Diagnostic, Diagnostics, either, nearest};
-use super::secrets::masked;
+use super::secrets::{looks_like_uri, masked_argument};
 use super::shipped;
 
 /// No profile is anywhere near as long; what is longer is some other file, or has no end.
@@ -31,8 +31,8 @@ pub fn find(wanted: &str) -> Result<Source, Diagnostics> {
         let shown = format!("{wanted} (shipped)");
         return Ok(Source { name: wanted.to_owned(), shown, text: text.to_owned() });
     }
-    if wanted.contains("://") {
-        let shown = masked(wanted.to_owned(), &[]);
+    if looks_like_uri(wanted) && !Path::new(wanted).exists() {
+        let shown = masked_argument(wanted);
         let mistake = Diagnostic::general(format!("a profile is wanted in the place of {shown}"));
         let help = "a connection string is given with --uri, --uri-file or $OVERDRIVE_URI";
         return Err(Diagnostics::unreadable(&shown, mistake.help(help)));
@@ -110,6 +110,15 @@ mod tests {
          = help: did you mean the shipped profile `mixed`?
         ");
         assert!(find("nothing-like-it-at-all").unwrap_err().to_string().contains("quickstart"));
+    }
+
+    #[test]
+    fn a_connection_string_is_not_looked_for_among_files() {
+        for wanted in ["mongodb://u:s3cret@h/", "mongodb:u:s3cret@h", "u:s3cret@h:27017"] {
+            let error = find(wanted).unwrap_err().to_string();
+            assert!(error.contains("--uri-file") && error.contains("***@h"), "{error}");
+            assert!(!error.contains("s3cret"), "{error}");
+        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn shipped_profiles_resolve_without_a_doubt_and_survive_json() {
         assert_eq!(profile.warnings.render(false), "", "{name}");
         assert!(description.len() > 20, "{name}");
         let plan = resolve(&profile, &Overrides::default(), &any_option).unwrap();
-        assert_eq!(estimate::doubts(&plan), Vec::<String>::new(), "{name}");
+        assert_eq!(estimate::doubts(&plan, estimate::Options::default()), Vec::<String>::new(), "{name}");
         let json = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan, "{name}");
     }
@@ -114,8 +114,8 @@ fn secrets_are_not_shown_with_their_line() {
     error: a secret belongs into the connection string
      --> test.toml:2:1
       |
-    2 | proxyPassword = ***********
-      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    2 | proxyPassword = ***
+      | ^^^^^^^^^^^^^^^^^^^
 
     error: `PROXYPASSWORD` cannot be 'hunter3'
      --> test.toml:3:1
@@ -126,8 +126,8 @@ fn secrets_are_not_shown_with_their_line() {
     error: `client.authMechanismProperties` must be a text, a whole number, true, false or a list of those, not a table
      --> test.toml:4:27
       |
-    4 | authMechanismProperties = { T = ********* }
-      |                           ^^^^^^^^^^^^^^^^^
+    4 | authMechanismProperties = { T = *** }
+      |                           ^^^^^^^^^^^
 
     error: `appName` cannot be 'me'
      --> test.toml:5:1
@@ -143,12 +143,21 @@ fn a_connection_string_has_no_place_in_a_profile() {
     error: a profile holds no connection string
      --> test.toml:1:1
       |
-    1 | uri = "mongodb://*********@host"
+    1 | uri = "mongodb://***@host"
       | ^^^
       |
       = help: give it with --uri, --uri-file or $OVERDRIVE_URI
     "#);
     assert!(!told("uri = \"mongodb://me:secret@host").contains("secret"));
+    let key = format!("{PING}[client]\n\"mongodb://me:secret@host\" = 1\n");
+    let source = Source { name: "test".to_owned(), shown: "test.toml".to_owned(), text: key };
+    assert_snapshot!(Profile::read(source, &crate::client::options::check).unwrap_err(), @r#"
+    error: unknown option `mongodb://***@host`; the Rust driver has none that is spelt alike
+     --> test.toml:4:1
+      |
+    4 | "mongodb://***@host" = 1
+      | ^^^^^^^^^^^^^^^^^^^^^^^^
+    "#);
 }
 
 #[test]

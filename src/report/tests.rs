@@ -34,19 +34,19 @@ fn a_result_is_tables_and_what_to_know() {
     Trial 1: maxAdaptiveRetries=2 (repeat 1); driver rust 3.9.1, server 6.0.5; 9 s measured, target 100/s
 
     Latencies are those of successful operations, from the intended start:
-    | operation | offered | goodput | errors | lost | retries/op | amplified |   mean |    p50 |    p90 | p99 |    max |
-    |-----------|---------|---------|--------|------|------------|-----------|--------|--------|--------|-----|--------|
-    | read      |  75.0/s |  70.0/s |   6.7% | 6.7% |       0.33 |      1.33 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
-    | scan      |  25.0/s |  25.0/s |   0.0% | 0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
-    | all       |   100/s |  95.0/s |   5.0% | 5.0% |       0.25 |      1.14 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | operation | offered | goodput |   done | errors | lost | retries/op | amplified |   mean |    p50 |    p90 | p99 |    max |
+    |-----------|---------|---------|--------|--------|------|------------|-----------|--------|--------|--------|-----|--------|
+    | read      |  75.0/s |  70.0/s | 70.0/s |   6.7% | 6.7% |       0.33 |      1.33 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | scan      |  25.0/s |  25.0/s | 25.0/s |   0.0% | 0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | all       |   100/s |  95.0/s | 95.0/s |   5.0% | 5.0% |       0.25 |      1.14 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
 
     All operations, by segment of the intended start:
-    | segment | offered | goodput | errors |  lost | retries/op | amplified |   mean |    p50 |    p90 | p99 |    max |
-    |---------|---------|---------|--------|-------|------------|-----------|--------|--------|--------|-----|--------|
-    | all     |   100/s |  95.0/s |   5.0% |  5.0% |       0.25 |      1.14 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
-    | before  |   100/s |   100/s |   0.0% |  0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
-    | shed    |   100/s |  85.0/s |  15.0% | 15.0% |       0.75 |      1.43 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
-    | after   |   100/s |   100/s |   0.0% |  0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | segment | offered | goodput |   done | errors |  lost | retries/op | amplified |   mean |    p50 |    p90 | p99 |    max |
+    |---------|---------|---------|--------|--------|-------|------------|-----------|--------|--------|--------|-----|--------|
+    | all     |   100/s |  95.0/s | 95.0/s |   5.0% |  5.0% |       0.25 |      1.14 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | before  |   100/s |   100/s |  100/s |   0.0% |  0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | shed    |   100/s |  85.0/s | 85.0/s |  15.0% | 15.0% |       0.75 |      1.43 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
+    | after   |   100/s |   100/s |  100/s |   0.0% |  0.0% |       0.00 |      1.00 | 1.00ms | 1.00ms | 1.00ms |   - | 1.00ms |
 
     What came of each overload, by the time things happened:
     | overload | goodput before | during | after | p50 before | recovered |
@@ -65,6 +65,52 @@ fn a_result_is_tables_and_what_to_know() {
 
     Results: results/20260101T000000Z-test-0a1b
     ");
+}
+
+#[test]
+fn why_operations_failed_is_told() {
+    let plan = testing::overload_plan();
+    let mut sums = Accumulated::new(&plan);
+    let mut reads = cell(50, 0, 50, 0);
+    reads.outcomes.failed = 50;
+    let mut failing = snapshot(0, 1, [((1, 0), reads)], [0; 3]);
+    let class = |code: Option<i32>, code_name: &str| crate::snapshot::ErrorClass {
+        kind: if code.is_some() { "command" } else { "io" }.to_owned(),
+        code,
+        code_name: code_name.to_owned(),
+        labels: Vec::new(),
+    };
+    let error = |segment, level, class, count, example: &str| crate::snapshot::ErrorCount {
+        segment,
+        operation: 0,
+        level,
+        class,
+        count,
+        first_ns: 0,
+        last_ns: 0,
+        example: example.to_owned(),
+    };
+    use crate::snapshot::ErrorLevel::{Attempt, Operation};
+    let long = format!("no such command: 'frobnicate'\n{}", "x".repeat(100));
+    failing.errors = vec![
+        error(1, Operation, class(None, ""), 3, "\u{1b}[2Jconnection reset"),
+        error(1, Operation, class(Some(59), "CommandNotFound"), 40, &long),
+        error(2, Operation, class(Some(59), "CommandNotFound"), 7, &long),
+        error(0, Operation, class(Some(1), "InWarmUp"), 900, "not measured"),
+        error(1, Attempt, class(Some(462), "Repeated"), 900, "not the operation's"),
+    ];
+    sums.add(&plan, &failing);
+    let totals = Totals { ended: vec![50, 0, 0], attempts: 50, cut: false };
+    let summary = Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, EndFacts::default());
+    let text = trial(&summary);
+    let from = text.find("Why").unwrap();
+    let lines: Vec<&str> = text[from..].lines().take_while(|line| !line.starts_with("note")).collect();
+    insta::assert_snapshot!(lines.join("\n"), @"
+    Why operations failed, the commonest first (errors.csv has all):
+      47 × read: code 59 CommandNotFound, like: no such command: 'frobnicate' xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+      3 × read: io, like:  [2Jconnection reset
+    ");
+    assert!(text.contains("note: not one of these operations succeeded: read (errors.csv"), "{text}");
 }
 
 #[test]
@@ -121,6 +167,6 @@ fn the_closed_model_shows_no_offered_rate() {
     let text = trial(&closed);
     let row: Vec<&str> =
         text.lines().find(|l| l.contains("| read")).unwrap().split('|').map(str::trim).collect();
-    assert_eq!(row[1..5], ["read", "-", "50.0/s", "0.0%"]);
+    assert_eq!(row[1..6], ["read", "-", "50.0/s", "50.0/s", "0.0%"]);
     assert!(text.contains("note: closed: latency omits waiting"));
 }

@@ -21,6 +21,8 @@ pub(crate) struct Accumulated {
     pub segments: Vec<Segment>,
     /// By (segment of the intended start, operation).
     pub cells: BTreeMap<(usize, usize), OpStats>,
+    /// Successful operations by (segment of the interval in which they ended, operation).
+    pub completed: BTreeMap<(usize, usize), u64>,
     /// By segment, operation, level and class.
     pub errors: BTreeMap<(usize, usize, ErrorLevel, ErrorClass), ErrorCount>,
     /// Commands outside any operation.
@@ -127,6 +129,7 @@ impl Accumulated {
             generator: vec![GeneratorSummary::default(); segments.len()],
             segments,
             cells: BTreeMap::new(),
+            completed: BTreeMap::new(),
             errors: BTreeMap::new(),
             orphans: BTreeMap::new(),
             end_ns: 0,
@@ -147,8 +150,11 @@ impl Accumulated {
     /// Adds an interval, after checking that it fits to the one before.
     pub fn add(&mut self, plan: &Plan, snapshot: &Snapshot) {
         self.check(plan, snapshot);
+        let segment = snapshot.segment.min(self.segments.len() - 1);
         for (&key, stats) in &snapshot.cells {
             self.cells.entry(key).or_default().merge(stats);
+            // Intervals end at segments' borders, so what ended in one ended in its segment, wherever it was due.
+            *self.completed.entry((segment, key.1)).or_default() += stats.outcomes.ok;
         }
         for error in &snapshot.errors {
             let key = (error.segment, error.operation, error.level, error.class.clone());
@@ -157,7 +163,6 @@ impl Accumulated {
         for (name, count) in &snapshot.orphans {
             *self.orphans.entry(name.clone()).or_default() += count;
         }
-        let segment = snapshot.segment.min(self.segments.len() - 1);
         self.generator[segment].merge(&GeneratorSummary::of(snapshot));
         self.recoveries.add(snapshot);
         self.end_ns = snapshot.end_ns;
@@ -198,6 +203,14 @@ impl Accumulated {
             }
         }
         named
+    }
+
+    /// How many operations (`None`: of all kinds) ended well within some segments by the clock, whenever they were due.
+    pub fn completed(&self, segments: &[usize], operation: Option<usize>) -> u64 {
+        let wanted = |&(segment, op): &(usize, usize)| {
+            segments.contains(&segment) && operation.is_none_or(|o| o == op)
+        };
+        self.completed.iter().filter(|(key, _)| wanted(key)).map(|(_, count)| count).sum()
     }
 
     /// An operation's statistics (`None`: those of all) over some segments.

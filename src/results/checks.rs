@@ -11,6 +11,9 @@ use crate::snapshot::Totals;
 /// The driver's own housekeeping: all that may be sent outside an operation.
 const HOUSEKEEPING: [&str; 2] = ["killCursors", "endSessions"];
 
+/// What the driver sends for a transaction that nobody waits for any more.
+const ABANDONED: &str = "abortTransaction";
+
 /// One kind of sum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
@@ -30,7 +33,7 @@ pub(crate) fn checks(plan: &Plan, sums: &Accumulated, totals: &Totals) -> Vec<Ch
         check("attempts_equal_totals", attempts(sums, totals)),
         check("open_operations_add_up", described(&sums.unbalanced)),
         check("intervals_follow_each_other", described(&sums.gaps)),
-        check("only_housekeeping_outside_operations", orphans(sums)),
+        check("only_housekeeping_outside_operations", orphans(plan, sums)),
     ];
     if plan.attempts == Attempts::Full {
         checks.push(check("attempts_equal_commands_plus_retries", commands(plan, sums)));
@@ -81,9 +84,10 @@ fn attempts(sums: &Accumulated, totals: &Totals) -> Vec<String> {
 /// operation that found no server sends none, and one that was under way at the end counts as no call.
 fn single_commands(plan: &Plan, sums: &Accumulated) -> Vec<String> {
     let every: Vec<usize> = (0..sums.segments.len()).collect();
+    let most = u64::from(plan.backoff.map_or(1, |backoff| backoff.max_attempts));
     let broken = |(i, name): (usize, &str)| {
         let stats = sums.merged(&every, Some(i));
-        let (commands, calls) = (stats.commands, stats.calls + stats.outcomes.in_flight);
+        let (commands, calls) = (stats.commands, stats.calls + stats.outcomes.in_flight * most);
         (plan.operations[i].action.is_single_command() && commands > calls)
             .then(|| format!("{name} sends one command a call, but sent {commands} in {calls} calls"))
     };
@@ -103,8 +107,9 @@ fn commands(plan: &Plan, sums: &Accumulated) -> Vec<String> {
     operations(plan).filter_map(broken).collect()
 }
 
-fn orphans(sums: &Accumulated) -> Vec<String> {
-    let strangers = sums.orphans.iter().filter(|(name, _)| !HOUSEKEEPING.contains(&name.as_str()));
+fn orphans(plan: &Plan, sums: &Accumulated) -> Vec<String> {
+    let known = |name: &str| HOUSEKEEPING.contains(&name) || (plan.timeout.is_some() && name == ABANDONED);
+    let strangers = sums.orphans.iter().filter(|(name, _)| !known(name));
     strangers
         .map(|(name, count)| format!("{count} {name} commands were sent outside any operation"))
         .collect()

@@ -27,7 +27,7 @@ pub struct TrialFacts {
     pub driver: Driver,
     /// The servers' versions, sorted, each once.
     pub server_versions: Vec<String>,
-    /// What shed load: `native`, `gate` or `failpoint`, several joined by `+`; empty when nothing of ours did.
+    /// What shed load: `native`, `gate`, `failpoint` or `stub`, several joined by `+`; empty when nothing of ours did.
     pub mechanism: String,
     /// Every option that was varied or set anywhere in the run, with its value in this trial: the `param_` columns. All
     /// trials of a run must have the same names in the same order.

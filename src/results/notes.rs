@@ -1,13 +1,18 @@
 //! What people must know to read a trial's numbers.
 
-use super::facts::{TrialFacts, is_open, reasons_known, seconds};
+use super::facts::{TrialFacts, is_open, per_second, reasons_known, seconds};
+use super::figures::ended;
 use super::summary::{OpSummary, SegmentSummary};
+use crate::plan::Overload;
 use crate::plan::load::Model;
-use crate::plan::timeline::nanos;
+use crate::plan::timeline::{nanos, on_time};
 use crate::stats::{OpStats, ratio};
 
 /// A target missed by more than this share is told.
 const MISSED_SHARE: f64 = 0.01;
+
+/// A true rate that is below the goodput by more than this share is told.
+const LATER_SHARE: f64 = 0.05;
 
 /// How many standard deviations a random number of arrivals may be off.
 const DEVIATIONS: f64 = 4.0;
@@ -22,13 +27,23 @@ const POOL_SHARE: f64 = 0.5;
 pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) -> Vec<String> {
     let Some(whole) = segments.first() else { return Vec::new() };
     let mut notes = Vec::new();
-    if cut {
+    let ran_through = whole.duration_s >= seconds(nanos(facts.plan.load.duration.duration()));
+    if cut && ran_through {
+        notes.push(
+            "the run was cut after the measured time: operations of it were still under way or waiting when the \
+             cool-down was over"
+                .to_owned(),
+        );
+    } else if cut {
         notes.push(format!(
             "the run was cut: {} s of {} were measured",
             whole.duration_s, facts.plan.load.duration
         ));
     }
+    notes.extend(never_ok(whole));
     notes.extend(missed(facts, whole));
+    // What a run that was cut short counts as completed is over the time in which it ended, too.
+    notes.extend(completed_later(whole).filter(|_| ran_through));
     if saturated(facts, whole) {
         notes.push(format!(
             "the load generator used {:.1} of {} processors: the numbers may show its limit, not the servers'",
@@ -36,7 +51,10 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
             facts.cores
         ));
     }
-    if facts.plan.overloads.iter().any(|o| !o.fault.depends_on_load()) {
+    let load = &facts.plan.load;
+    let (begin, end) = measured_ns(facts, whole);
+    let met = |o: &Overload| on_time(load, o).is_some_and(|(on, off)| on < end && begin < off);
+    if facts.plan.overloads.iter().any(|o| !o.fault.depends_on_load() && met(o)) {
         notes.push(
             "these rejections do not depend on load, so more retries always look better here than on a server that \
              is really overloaded"
@@ -58,6 +76,26 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
     notes
 }
 
+/// Operations that failed whenever they were tried: a mistake in them, more likely than overload.
+fn never_ok(whole: &SegmentSummary) -> Option<String> {
+    let never = |op: &&OpSummary| op.operation.is_some() && op.stats.outcomes.ok == 0 && ended(&op.stats) > 0;
+    let each: Vec<String> = whole.operations.iter().filter(never).map(|op| op.name.clone()).collect();
+    (!each.is_empty()).then(|| {
+        format!(
+            "not one of these operations succeeded: {} (errors.csv tells why they failed)",
+            each.join(", ")
+        )
+    })
+}
+
+/// When the measured time that ran began and ended, in nanoseconds since Go.
+fn measured_ns(facts: &TrialFacts, whole: &SegmentSummary) -> (u64, u64) {
+    let begin = nanos(facts.plan.load.warmup.duration());
+    // A cut run's may have been over before it began, and is never longer than a year.
+    let ran = std::time::Duration::try_from_secs_f64(whole.duration_s).unwrap_or_default();
+    (begin, begin.saturating_add(nanos(ran)))
+}
+
 /// Whether less was started in the measured time than was wanted; says how much and what was short.
 pub(crate) fn missed(facts: &TrialFacts, whole: &SegmentSummary) -> Option<String> {
     let target = whole.all().target_ops_per_s?;
@@ -73,6 +111,20 @@ pub(crate) fn missed(facts: &TrialFacts, whole: &SegmentSummary) -> Option<Strin
             "target missed: {wanted:.0} operations were wanted in the measured time, {due} were due and {started} \
              started; {}",
             limit(facts, whole)
+        )
+    })
+}
+
+/// Whether much of the goodput came after the measured time: a backlog that the servers worked off when it was over.
+fn completed_later(whole: &SegmentSummary) -> Option<String> {
+    let all = whole.all();
+    let goodput = per_second(all.stats.outcomes.ok, whole.duration_s)?;
+    let completed = all.completed_ops_per_s?;
+    (completed < goodput * (1.0 - LATER_SHARE)).then(|| {
+        format!(
+            "goodput counts operations where they were due, and many of these ended only after the measured time: \
+             within it {completed:.0}/s succeeded, which is what the servers could do, not {goodput:.0}/s \
+             (completed_ops_per_s)"
         )
     })
 }

@@ -1,18 +1,24 @@
 //! What a trial came to: the statistics of each measured segment and operation, and whether they add up.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::accumulated::{Accumulated, GeneratorSummary};
 use super::checks::{Check, checks};
-use super::facts::{ALL, EndFacts, TrialFacts, expected, operations, rounded, seconds, share};
+use super::facts::{ALL, EndFacts, TrialFacts, expected, operations, per_second, rounded, seconds, share};
 use super::figures::Figures;
 use super::notes::notes;
 use super::recovery::Recovery;
 use super::staleness::RoleStaleness;
 use crate::plan::Plan;
-use crate::plan::timeline::nanos;
-use crate::snapshot::Totals;
+use crate::plan::load::Phase;
+use crate::plan::timeline::{NO_OVERLOAD, nanos};
+use crate::snapshot::{ErrorClass, ErrorCount, ErrorLevel, Totals};
 use crate::stats::OpStats;
+
+/// How many classes of errors are told on screen; `errors.csv` has all.
+const ERRORS_TOLD: usize = 5;
 
 /// One trial's result: what the table on screen shows and `run.json` stores.
 #[derive(Clone, Debug)]
@@ -27,6 +33,8 @@ pub struct Summary {
     pub totals: Totals,
     /// First `all`, the whole measured time; then, when there is an overload, each measured segment that was reached.
     pub segments: Vec<SegmentSummary>,
+    /// What measured operations failed with, the commonest first, a few of maybe many.
+    pub errors: Vec<CommonError>,
     /// What came of each overload, in the plan's order.
     pub recoveries: Vec<Recovery>,
     /// How stale reads were, by segment (`all` first) and role; empty without a probe.
@@ -37,6 +45,19 @@ pub struct Summary {
     pub broken: Vec<String>,
     /// What people must know to read the numbers.
     pub notes: Vec<String>,
+}
+
+/// Errors of one class by which one operation ended in the measured time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommonError {
+    /// The operation's name.
+    pub operation: String,
+    /// What kind of error.
+    pub class: ErrorClass,
+    /// How many.
+    pub count: u64,
+    /// The message of one of them.
+    pub example: String,
 }
 
 /// One measured segment.
@@ -61,6 +82,9 @@ pub struct OpSummary {
     pub operation: Option<usize>,
     /// What the plan asked for; `None` in the closed model.
     pub target_ops_per_s: Option<f64>,
+    /// What ended well within the segment by the clock, per second, whenever it was due. Beside the goodput, which counts
+    /// by the intended start, this is what the servers really delivered in that time. `None` over no time.
+    pub completed_ops_per_s: Option<f64>,
     /// What is known of it.
     pub stats: OpStats,
 }
@@ -91,7 +115,8 @@ impl Summary {
         notes.extend(end.notes);
         let end_ns = i64::try_from(sums.end_ns).unwrap_or(i64::MAX);
         let ended = end.ended.unwrap_or_else(|| facts.time_at(end_ns));
-        Self { run_id, facts, ended, totals, segments, recoveries, staleness, checks, broken, notes }
+        let errors = common_errors(&facts.plan, sums);
+        Self { run_id, facts, ended, totals, segments, errors, recoveries, staleness, checks, broken, notes }
     }
 
     /// The whole measured time.
@@ -114,13 +139,39 @@ impl SegmentSummary {
     }
 }
 
+/// Errors as the application saw them; those of attempts that were repeated with success are no answer to why operations
+/// failed.
+fn common_errors(plan: &Plan, sums: &Accumulated) -> Vec<CommonError> {
+    let mut common: BTreeMap<(usize, &ErrorClass), ErrorCount> = BTreeMap::new();
+    for ((segment, operation, level, class), error) in &sums.errors {
+        let measured = sums.segments.get(*segment).is_some_and(|segment| segment.phase == Phase::Measure);
+        if measured && *level == ErrorLevel::Operation {
+            let key = (*operation, class);
+            common.entry(key).and_modify(|sum| sum.merge(error)).or_insert_with(|| error.clone());
+        }
+    }
+    let mut common: Vec<ErrorCount> = common.into_values().collect();
+    // The sort is stable: what is as common stays in the plan's order.
+    common.sort_by_key(|error| std::cmp::Reverse(error.count));
+    let name = |operation: usize| plan.operations.get(operation).map(|o| o.name.clone()).unwrap_or_default();
+    let told = common.into_iter().take(ERRORS_TOLD);
+    told.map(|ErrorCount { operation, class, count, example, .. }| CommonError {
+        operation: name(operation),
+        class,
+        count,
+        example,
+    })
+    .collect()
+}
+
 /// The measured segments, `all` first.
 fn segments(plan: &Plan, sums: &Accumulated, stopped_ns: Option<u64>) -> Vec<SegmentSummary> {
     let ran_ns = stopped_ns.map_or(sums.end_ns, |stopped| stopped.min(sums.end_ns));
     let measured = sums.measured();
     let every: Vec<usize> = measured.iter().flat_map(|(_, parts)| parts.iter().copied()).collect();
     let mut summaries = vec![segment(plan, sums, ALL, &every, ran_ns)];
-    if !plan.overloads.is_empty() {
+    // Without an overload in it there is one stretch, which would say the same again.
+    if measured.iter().any(|(name, _)| *name != NO_OVERLOAD) {
         let each = measured.iter().map(|(name, parts)| segment(plan, sums, name, parts, ran_ns));
         summaries.extend(each.filter(|s| s.duration_s > 0.0));
     }
@@ -146,6 +197,8 @@ fn segment(plan: &Plan, sums: &Accumulated, name: &str, parts: &[usize], ran_ns:
     let one = |name: &str, operation: Option<usize>| OpSummary {
         name: name.to_owned(),
         operation,
+        // Over the intervals themselves: those of a cut run go on while what is under way ends.
+        completed_ops_per_s: per_second(sums.completed(parts, operation), seconds(generator.length_ns)),
         target_ops_per_s: target.map(|t| rounded(t * operation.map_or(1.0, |i| share(plan, i)), 3)),
         stats: sums.merged(parts, operation),
     };

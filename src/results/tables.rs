@@ -75,6 +75,9 @@ pub struct SummaryRow {
     pub lag_p99_us: Option<u64>,
     pub cpu_us_per_op: Option<f64>,
     pub rss_max_bytes: Option<u64>,
+    /// Successful operations that ended within the segment by the clock, whenever they were due; goodput counts those that
+    /// were due within it, whenever they ended.
+    pub completed_ops_per_s: Option<f64>,
 }
 
 /// `intervals.csv`: interval × client × operation, by the time things happened. `timestamp` and `elapsed_s` are of the
@@ -325,6 +328,7 @@ pub struct RunsRow {
     pub result: String,
     /// The options varied or set, as a JSON object.
     pub params: String,
+    pub completed_ops_per_s: Option<f64>,
 }
 
 #[cfg(test)]

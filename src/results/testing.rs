@@ -67,6 +67,8 @@ pub(crate) fn plan_with_stages(stages: &[(u64, f64, f64)]) -> Plan {
         ],
         overloads: Vec::new(),
         attempts: Attempts::Full,
+        timeout: None,
+        backoff: None,
         staleness: None,
     }
 }

@@ -172,6 +172,7 @@ impl Recorder {
         stats.retargeted += u64::from(attempt.retargeted);
         if attempt.retry == 0 {
             stats.commands += 1;
+            stats.repeated_commands += u64::from(!attempt.first_call);
         } else {
             stats.retries += 1;
         }
@@ -222,7 +223,10 @@ impl Recorder {
             bucket.latency.record_ns(latency_ns);
         } else {
             let gave_up = u64::from(ended.outcome == Outcome::GaveUp);
-            stats.outcomes.failed += 1;
+            match ended.outcome {
+                Outcome::TimedOut => stats.outcomes.timed_out += 1,
+                _ => stats.outcomes.failed += 1,
+            }
             stats.gave_up += gave_up;
             stats.failed_latency.record_ns(latency_ns);
             let bucket = stats.with_retries(ended.retries);

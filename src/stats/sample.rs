@@ -71,6 +71,8 @@ pub struct Attempt {
     pub server: u16,
     /// 0 for a command's first try, then 1, 2 …
     pub retry: u16,
+    /// Whether its command belongs to the operation's first call.
+    pub first_call: bool,
     /// How it ended.
     pub end: AttemptEnd,
     /// Whether it came from a rejection on another server.
@@ -123,4 +125,6 @@ pub enum Outcome {
     Failed,
     /// With a retryable overload error as the last.
     GaveUp,
+    /// Its last call passed its deadline.
+    TimedOut,
 }

@@ -16,7 +16,7 @@ fn latencies(times: &[u64]) -> Latencies {
 
 prop_compose! {
     fn stats()(
-        counts in vec(0..1_000_000_u64, 21),
+        counts in vec(0..1_000_000_u64, 22),
         distributions in vec(times(), 7),
         retries in btree_map(0..4_u32, (0..9_u64, 0..9_u64, times()), 0..4),
         backoff in btree_map(1..4_u32, times(), 0..3),
@@ -31,7 +31,7 @@ prop_compose! {
             },
             gave_up: counts[8], calls: counts[9], commands: counts[10], attempts: counts[11], retries: counts[12],
             rejected: counts[13], retargeted: counts[14], wait_ns: counts[15], checkout_ns: counts[16],
-            attempt_ns: counts[17], backoff_ns: counts[18], latency_ns: counts[19],
+            attempt_ns: counts[17], backoff_ns: counts[18], latency_ns: counts[19], repeated_commands: counts[20],
             latency: next(), service: next(), failed_latency: next(), attempt_ok: next(), attempt_rejected: next(),
             checkout: next(), lag: next(),
             by_retries: retries.into_iter().map(|(retries, (ok, failed, times))| {
@@ -64,7 +64,7 @@ proptest! {
         // By the text of all fields, so that a field that is added and forgotten in `merge` is found.
         let numbers = |s: &OpStats| -> Vec<u64> {
             let s = OpStats { by_retries: BTreeMap::new(), backoff: BTreeMap::new(), ..s.clone() };
-            format!("{s:?}").split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).take(20).collect()
+            format!("{s:?}").split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).take(21).collect()
         };
         let wanted: Vec<u64> = numbers(&a).iter().zip(numbers(&b)).map(|(x, y)| x + y).collect();
         prop_assert_eq!(numbers(&sum([&a, &b])), wanted);

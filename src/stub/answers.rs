@@ -11,27 +11,16 @@ use crate::wire::Command;
 /// The name of the set that a stub with [`Role::Primary`] is.
 pub(super) const REPLICA_SET: &str = "overdrive";
 
-/// The version it says it is, and the wire version that belongs to it: any driver since 2019 talks to it, and none
-/// expects of it what it cannot do.
-const VERSION: &str = "7.0.0";
+/// The version it says it is: results name their server by it.
+const VERSION: &str = "stub";
+
+/// The wire version of 7.0: any driver since 2019 talks to it, and none expects of it what it cannot do.
 const WIRE_VERSION: i32 = 21;
 
 /// Whether a command is none of the load's, so that it is answered at once and never fails.
 pub(super) fn is_aside(command: &Command<'_>) -> bool {
-    const NAMES: [&str; 5] = ["buildinfo", "serverstatus", "endsessions", "killcursors", "getparameter"];
-    command.is_handshake() || NAMES.iter().any(|name| command.name.eq_ignore_ascii_case(name))
-}
-
-/// The answer to a command that [`is_aside`].
-pub(super) fn aside(command: &Command<'_>, address: SocketAddr, role: Role) -> RawDocumentBuf {
-    if command.is_hello() {
-        return hello(address, role);
-    }
-    match command.name {
-        "buildInfo" | "buildinfo" => rawdoc! { "version": VERSION, "versionArray": [7, 0, 0, 0], "ok": 1.0 },
-        "serverStatus" => rawdoc! { "version": VERSION, "process": "overdrive stub", "ok": 1.0 },
-        _ => rawdoc! { "ok": 1.0 },
-    }
+    const NAMES: [&str; 3] = ["serverStatus", "endSessions", "killCursors"];
+    command.is_handshake() || NAMES.contains(&command.name)
 }
 
 /// Without `topologyVersion`, so that monitors ask from time to time instead of waiting for news.
@@ -63,9 +52,23 @@ fn hello(address: SocketAddr, role: Role) -> RawDocumentBuf {
     hello
 }
 
+/// What monitors look at: who is what.
+fn server_status(role: Role) -> RawDocumentBuf {
+    let mut status = rawdoc! { "version": VERSION, "process": "overdrive stub", "ok": 1.0 };
+    if role == Role::Primary {
+        status.append(cstr!("repl"), rawdoc! { "setName": REPLICA_SET, "isWritablePrimary": true });
+    }
+    status
+}
+
 /// What a driver wants to hear after a command of this name: nothing was found, or one thing was done.
-pub(super) fn success(command: &Command<'_>) -> RawDocumentBuf {
+pub(super) fn success(command: &Command<'_>, address: SocketAddr, role: Role) -> RawDocumentBuf {
+    if command.is_hello() {
+        return hello(address, role);
+    }
     match command.name {
+        "buildInfo" => rawdoc! { "version": VERSION, "versionArray": [7, 0, 0, 0], "ok": 1.0 },
+        "serverStatus" => server_status(role),
         "find" | "aggregate" | "listCollections" | "listIndexes" => cursor(command, cstr!("firstBatch")),
         "getMore" => cursor(command, cstr!("nextBatch")),
         "update" => rawdoc! { "n": 1, "nModified": 1, "ok": 1.0 },

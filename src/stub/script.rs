@@ -1,11 +1,15 @@
 //! What a stub is to do, and when.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 use crate::document::random::Random;
 
 /// How a stub behaves. The default answers everything at once.
-#[derive(Clone, Debug, Default, PartialEq)]
+///
+/// As text (see its `FromStr`) it has all but the role and the seed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Script {
     /// What it says it is.
     pub role: Role,
@@ -19,8 +23,15 @@ pub struct Script {
     pub seed: u64,
 }
 
+impl Script {
+    /// What sheds load in a trial against it, for the files: itself, if anything fails.
+    pub const fn mechanism(&self) -> &'static str {
+        if self.failures.is_some() { "stub" } else { "" }
+    }
+}
+
 /// What a stub says it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// A server by itself.
     #[default]
@@ -30,7 +41,7 @@ pub enum Role {
 }
 
 /// How long a command takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Service {
     /// Always the same.
     Fixed(Duration),
@@ -49,16 +60,16 @@ impl Default for Service {
 
 /// A time in which no command is worked on: those that come in it begin at its end, and those that are under way at its
 /// start are not delayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// Its start, from the stub's.
+    /// Its start, from the script's.
     pub at: Duration,
     /// How long it lasts.
     pub length: Duration,
 }
 
 /// Failures in a script.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failures {
     /// Which commands fail.
     pub pick: Pick,
@@ -69,7 +80,7 @@ pub struct Failures {
 }
 
 /// Which commands fail.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Pick {
     /// The k-th, the 2k-th and so on; 0 picks none.
     Every(u64),
@@ -80,6 +91,7 @@ pub enum Pick {
 /// A script as it is being performed.
 #[derive(Clone, Debug)]
 pub(super) struct Performance {
+    began: Instant,
     random: Random,
     commands: u64,
 }
@@ -87,19 +99,19 @@ pub(super) struct Performance {
 /// What becomes of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It is done at this time since the start.
-    Serve { until: Duration },
+    /// It is done at this time.
+    Serve { until: Instant },
     /// It has failed.
     Fail,
 }
 
 impl Performance {
-    pub(super) const fn new(script: &Script) -> Self {
-        Self { random: Random::new(script.seed), commands: 0 }
+    pub(super) const fn new(script: &Script, began: Instant) -> Self {
+        Self { began, random: Random::new(script.seed), commands: 0 }
     }
 
-    /// The turn of a command that comes `now`, since the start.
-    pub(super) fn next(&mut self, script: &Script, now: Duration) -> Turn {
+    /// The turn of a command that comes now.
+    pub(super) fn next(&mut self, script: &Script, now: Instant) -> Turn {
         self.commands += 1;
         let fails = match script.failures.as_ref().map(|failures| failures.pick) {
             None | Some(Pick::Every(0)) => false,
@@ -114,7 +126,9 @@ impl Performance {
             Service::Exponential { mean } => mean.mul_f64(-(1.0 - self.random.unit_f64()).ln()),
         };
         let begins = match script.stall {
-            Some(Stall { at, length }) if (at..at + length).contains(&now) => at + length,
+            Some(Stall { at, length }) if (at..at + length).contains(&(now - self.began)) => {
+                self.began + at + length
+            }
             _ => now,
         };
         Turn::Serve { until: begins + takes }
@@ -127,18 +141,20 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn turns(script: &Script, times: impl IntoIterator<Item = Duration>) -> Vec<Turn> {
-        let mut performance = Performance::new(script);
-        times.into_iter().map(|now| performance.next(script, now)).collect()
+    /// The turns of commands that come at these times after a beginning.
+    fn turns(script: &Script, began: Instant, times: impl IntoIterator<Item = Duration>) -> Vec<Turn> {
+        let mut performance = Performance::new(script, began);
+        times.into_iter().map(|time| performance.next(script, began + time)).collect()
     }
 
     #[test]
     fn a_stall_delays_those_who_come_in_it_to_its_end() {
         let stall = Some(Stall { at: 10 * MS, length: 5 * MS });
         let script = Script { service: Service::Fixed(MS), stall, ..Script::default() };
-        let done = |ms: u32| Turn::Serve { until: ms * MS };
+        let began = Instant::now();
+        let done = |ms: u32| Turn::Serve { until: began + ms * MS };
         let times = [9, 10, 14, 15].map(|ms| ms * MS);
-        assert_eq!(turns(&script, times), [10, 16, 16, 16].map(done));
+        assert_eq!(turns(&script, began, times), [10, 16, 16, 16].map(done));
     }
 
     #[test]
@@ -146,7 +162,7 @@ mod tests {
         let failures = |pick| Some(Failures { pick, code: 462, labels: Vec::new() });
         let script = |pick| Script { failures: failures(pick), ..Script::default() };
         let failed = |pick, of| {
-            let turns = turns(&script(pick), vec![MS; of]);
+            let turns = turns(&script(pick), Instant::now(), vec![MS; of]);
             turns.iter().enumerate().filter(|(_, turn)| **turn == Turn::Fail).map(|(i, _)| i + 1).collect()
         };
         let every_third: Vec<_> = failed(Pick::Every(3), 10);
@@ -160,17 +176,18 @@ mod tests {
     #[test]
     fn exponential_times_have_their_mean_and_follow_the_seed() {
         let script = |seed| Script { service: Service::Exponential { mean: MS }, seed, ..Script::default() };
-        let first = turns(&script(1), vec![Duration::ZERO; 20_000]);
-        let sum: Duration = first
-            .iter()
+        let began = Instant::now();
+        let turns = |seed| turns(&script(seed), began, vec![Duration::ZERO; 20_000]);
+        let sum: Duration = turns(1)
+            .into_iter()
             .map(|turn| match turn {
-                Turn::Serve { until } => *until,
+                Turn::Serve { until } => until - began,
                 Turn::Fail => Duration::MAX,
             })
             .sum();
         let mean = sum / 20_000;
         assert!((mean.as_secs_f64() * 1000.0 - 1.0).abs() < 0.03, "{mean:?}");
-        assert_eq!(first, turns(&script(1), vec![Duration::ZERO; 20_000]));
-        assert_ne!(first, turns(&script(2), vec![Duration::ZERO; 20_000]));
+        assert_eq!(turns(1), turns(1));
+        assert_ne!(turns(1), turns(2));
     }
 }

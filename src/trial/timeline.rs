@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::overload::{Bench, Undone};
 use crate::plan::Plan;
-use crate::plan::timeline::nanos;
+use crate::plan::timeline::{nanos, on_time};
 use crate::snapshot::Event;
 
 /// One change: overload number `overload` of the plan is turned on or off.
@@ -62,7 +62,7 @@ pub fn ended(undone: &Undone, go: Instant) -> impl Iterator<Item = Event> {
 }
 
 /// Something that happens now.
-fn event(go: Instant, kind: &str, overload: &str, detail: String) -> Event {
+pub fn event(go: Instant, kind: &str, overload: &str, detail: String) -> Event {
     Event {
         at_ns: i64::try_from(nanos(go.elapsed())).unwrap_or(i64::MAX),
         kind: kind.to_owned(),
@@ -73,15 +73,12 @@ fn event(go: Instant, kind: &str, overload: &str, detail: String) -> Event {
 
 /// Every change in order of time; at the same instant what ends comes before what begins.
 fn changes(plan: &Plan) -> Vec<Change> {
-    let warmup = nanos(plan.load.warmup.duration());
     let mut changes: Vec<Change> = plan
         .overloads
         .iter()
         .enumerate()
-        .flat_map(|(overload, o)| {
-            // One that would begin before the load begins with it.
-            let on = warmup.saturating_add_signed(o.at.nanos());
-            let off = on + nanos(o.length.duration());
+        .filter_map(|(overload, o)| on_time(&plan.load, o).map(|times| (overload, times)))
+        .flat_map(|(overload, (on, off))| {
             [(on, true), (off, false)].map(|(at, on)| Change { at: Duration::from_nanos(at), on, overload })
         })
         .collect();

@@ -67,9 +67,11 @@ def fnv(number):
 
 
 class Draw:
-    def __init__(self, random, documents, occurrence, next_key, inc, key=None):
+    def __init__(self, random, documents, occurrence, next_key, key=None):
         self.random, self.documents, self.occurrence = random, documents, occurrence
-        self.next_key, self.inc, self.key = next_key, inc, key
+        self.next_key, self.key = next_key, key
+        # How often an ^Inc is rendered in one rendering of the template, and which of those this is.
+        self.times, self.element = 1, 0
 
     def length(self, body):
         low = body.get("length", body.get("min_length", 0))
@@ -133,8 +135,9 @@ class Draw:
                     return self.render(choice)
                 place -= weight
         if name == "^Inc":
-            self.inc += 1
-            return body.get("start", 0) + body.get("step", 1) * (self.inc - 1)
+            before = (self.occurrence if self.key is None else self.key) * self.times + self.element
+            value = body.get("start", 0) + body.get("step", 1) * before
+            return max(-(2**63), min(value, 2**63 - 1))
         if name == "^Now":
             return "^Now"
         if name == "^ObjectId":
@@ -145,7 +148,13 @@ class Draw:
             data = b"".join(random.next().to_bytes(8, "little") for _ in range((length + 7) // 8))[:length]
             return {"$binary": {"base64": base64.b64encode(data).decode(), "subType": "00"}}
         if name == "^Array":
-            return [self.render(body["of"]) for _ in range(self.length(body))]
+            times, element, length = self.times, self.element, self.length(body)
+            self.times, items = times * length, []
+            for place in range(length):
+                self.element = element * length + place
+                items.append(self.render(body["of"]))
+            self.times, self.element = times, element
+            return items
         assert name == "^Join"
         body = {"array": body} if isinstance(body, list) else body
         return body.get("sep", "").join(text(self.render(part)) for part in body["array"])
@@ -192,6 +201,9 @@ TEMPLATE = {
     "even": {"^Choose": [1, 2.5, None]},
     "inc": {"^Inc": {"start": 100, "step": -3}},
     "incs": {"^Array": {"of": {"^Inc": {}}, "length": 2}},
+    "nested": {"^Array": {"of": [{"^Array": {"of": {"^Inc": {"start": 5}}, "length": 3}}, {"^Inc": {}}], "length": 2}},
+    "high": {"^Inc": {"start": 2**63 - 3, "step": 2}},
+    "low": {"^Inc": {"start": -(2**63) + 1, "step": -1}},
     "oid": {"^ObjectId": {}},
     "bytes": {"^Bytes": {"length": 11}},
     "some bytes": {"^Bytes": {"min_length": 0, "max_length": 20}},
@@ -200,20 +212,19 @@ TEMPLATE = {
     "^^literal": {"$date": {"$numberLong": "0"}},
     "now": {"^Now": {}},
 }
-SEED, DOCUMENTS, NEW_KEYS, INCS = 42, 5000, 2, 3
+SEED, DOCUMENTS, NEW_KEYS = 42, 5000, 2
 
 
 def main():
-    # Operation n is the n-th of a mix of one, so it came n times before, and each takes two new keys and three ^Inc.
+    # Operation n is the n-th of a mix of one, so it came n times before, and each takes two new keys.
     operations = [
-        Draw(stream(SEED, b"operatio", n), DOCUMENTS, n, DOCUMENTS + NEW_KEYS * n, INCS * n) for n in range(3)
+        Draw(stream(SEED, b"operatio", n), DOCUMENTS, n, DOCUMENTS + NEW_KEYS * n) for n in range(3)
     ]
-    loaded = [Draw(stream(SEED, b"document", k), DOCUMENTS, k, DOCUMENTS, INCS * k, key=k) for k in range(3)]
+    loaded = [Draw(stream(SEED, b"document", k), DOCUMENTS, k, DOCUMENTS, key=k) for k in range(3)]
     answers = {
         "seed": SEED,
         "documents": DOCUMENTS,
         "new_keys_per_operation": NEW_KEYS,
-        "incs_per_operation": INCS,
         "template": TEMPLATE,
         "operations": [canonical(draw.render(TEMPLATE)) for draw in operations],
         "loaded": [canonical(draw.render(TEMPLATE)) for draw in loaded],

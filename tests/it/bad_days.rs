@@ -75,9 +75,9 @@ fn no_server_is_told_soon_and_leaves_no_run() {
 #[test]
 fn ctrl_c_while_nobody_answers() {
     let place = reads("nobody");
-    let running = Running::start(&mut place.run(&["--uri", "mongodb://127.0.0.1:1/"]));
+    let mut running = Running::start(&mut place.run(&["--uri", "mongodb://127.0.0.1:1/"]));
     let started = Instant::now();
-    thread::sleep(Duration::from_secs(1));
+    running.wait_for("still looking for a primary at 127.0.0.1:1; the driver gives up after 30s");
     running.signal(Signal::INT);
     let finished = running.finish();
     finished.assert_code(1);
@@ -201,8 +201,8 @@ fn no_operation_at_all_and_a_single_one() {
 #[test]
 fn the_first_signal_ends_the_load_and_keeps_what_was_measured() {
     let (lab, _alone) = healthy();
-    // Both signals at once: the runs do not know of each other.
-    let signals = [("interrupted", Signal::INT), ("terminated", Signal::TERM)];
+    // All signals at once: the runs do not know of each other.
+    let signals = [("interrupted", Signal::INT), ("terminated", Signal::TERM), ("quitted", Signal::QUIT)];
     let mut runs: Vec<_> = signals
         .iter()
         .map(|(collection, _)| {
@@ -306,7 +306,7 @@ fn a_killed_run_loses_an_interval_at_most_and_its_fault_is_undone_by_the_next() 
     assert_eq!(faults(lab), 3, "nobody could undo it");
     let finished = finish(&mut next.run(&["--uri", &lab.uri]));
     finished.assert_code(0);
-    assert_eq!(finished.stderr.matches("undid a fault").count(), 3, "{}", finished.stderr);
+    assert_eq!(finished.stderr.matches("undid fail_command").count(), 3, "{}", finished.stderr);
     assert_eq!(faults(lab), 0);
     assert_eq!(count(&whole(finished.directory()), "rejected"), 0);
 }
@@ -354,6 +354,37 @@ fn faults_on_others_servers_need_leave() {
 }
 
 #[test]
+fn documents_that_share_a_key_are_not_taken_for_stored() {
+    let (lab, _alone) = healthy();
+    let choose = r#"{ "^Choose" = ["a", "b", "c"] }"#;
+    for (id, there) in [("5", "1 of 100"), (choose, "3 of 100")] {
+        let document = format!("documents = 100\ndocument = {{ _id = {id}, n = 0 }}");
+        let place =
+            Place::new(READS.replace("COLLECTION", "same_keys").replace("documents = 100", &document));
+        let finished = finish(&mut place.run(&["--uri", &lab.uri]));
+        finished.assert_code(1);
+        for part in [there, "overdrive.same_keys", "data.document", "sequential"] {
+            assert!(finished.stderr.contains(part), "no '{part}' in {}", finished.stderr);
+        }
+        assert!(!place.path().join("results").exists());
+    }
+}
+
+#[test]
+fn a_secondary_by_itself_is_told_with_the_way_out() {
+    let (lab, _alone) = healthy();
+    let is_secondary =
+        |address: &std::net::SocketAddr| ask(address, doc! { "hello": 1 }).get_bool("secondary").unwrap();
+    let secondary = lab.members.iter().map(|member| member.address).find(is_secondary).unwrap();
+    let place = reads("secondary");
+    let finished =
+        finish(&mut place.run(&["--uri", &format!("mongodb://{secondary}/?directConnection=true")]));
+    for part in ["a secondary", "directConnection", "replicaSet=overdrive"] {
+        assert!(finished.assert_code(1).stderr.contains(part), "no '{part}' in {}", finished.stderr);
+    }
+}
+
+#[test]
 fn documents_of_others_are_left_alone() {
     let (lab, _alone) = healthy();
     let collection = "somebody_elses";
@@ -385,7 +416,7 @@ fn places_that_cannot_be_written() {
     let (lab, _alone) = healthy();
     let place = reads("no_place");
     fs::write(place.path().join("file"), "precious").unwrap();
-    for out in ["file", "file/below", "/proc/overdrive"] {
+    for out in ["file", "file/below", "/proc/overdrive", "/dev/full"] {
         let finished = finish(&mut place.run(&["--uri", &lab.uri, "--out", out]));
         finished.assert_code(1);
         assert!(finished.stderr.contains(&format!("'{out}'")), "{}", finished.stderr);
@@ -464,7 +495,7 @@ fn nobody_reads_what_is_written() {
     }
     assert!(finished[0].stderr.contains("measure"), "{}", finished[0].stderr);
     assert!(finished[1].stdout.contains("Results: "), "{}", finished[1].stdout);
-    unheard.finish().assert_code(1);
+    unheard.finish().assert_code(2);
 }
 
 #[test]
@@ -762,7 +793,7 @@ fn a_member_dies_with_a_fault_on() {
     // It stayed written down, so the next start sees to it, if only to be sure.
     let finished = finish(&mut reads("after_death").run(&["--uri", lab.uri()]));
     assert!(
-        finished.assert_code(0).stderr.contains(&format!("{address}: undid a fault")),
+        finished.assert_code(0).stderr.contains(&format!("{address}: undid fail_command")),
         "{}",
         finished.stderr
     );

@@ -57,6 +57,11 @@ fn times_and_rates_that_cannot_be() {
         refused(text, &[], &["profile.toml:5", "rate", part]);
     }
     refused(PROFILE, &["--workers", "0"], &["workers must be from 1"]);
+    for option in ["--workers", "--rate", "--seed"] {
+        let finished = refused(PROFILE, &[option, "-1"], &[option, "-1"]);
+        assert!(!finished.stderr.contains("tip:"), "it is no other argument: {}", finished.stderr);
+    }
+    refused(PROFILE, &["--set", "op.find.weight=0.5"], &["whole number", "scale all weights"]);
     refused(PROFILE, &["--rate", "5", "--workers", "5"], &["--workers", "--rate"]);
 }
 
@@ -132,6 +137,7 @@ fn connection_strings_are_told_without_their_secrets() {
     uri("mongodb://u:s3cret:more@h", &["password", "%3A"]);
     uri("mongodb://u:s3cret@h/?w=1&w=2", &["`w`", "more than once"]);
     uri("mongodb://h/?tls=false&tlsCAFile=/nowhere", &["`tls=false`", "`tlsCAFile`"]);
+    uri("mongodb://u:s3cret@h/?tls=true&tlsCAFile=/nowhere.pem", &["`tlsCAFile`", "'/nowhere.pem'", "PEM"]);
     uri("mongodb://u:s3cret@h/?maxPolSize=3", &["maxPolSize", "did you mean `maxPoolSize`?"]);
     uri("postgres://u:s3cret@h", &["mongodb://"]);
     uri("", &["mongodb://"]);
@@ -141,9 +147,17 @@ fn connection_strings_are_told_without_their_secrets() {
 #[test]
 fn a_connection_string_in_the_wrong_place_keeps_its_secrets() {
     let uri = "mongodb://u:s3cret=x@h/?w=1";
-    let places: [&[&str]; 7] = [
+    let places: [&[&str]; 15] = [
         &["run", uri],
         &["check", uri],
+        &["run", "--label", uri],
+        &["run", "--out", uri],
+        &["run", "--mongod", uri],
+        &["lab", "--mongod", uri],
+        &["run", "--uri-file", uri],
+        &["gate", "--upstream", uri],
+        &["gate", "--upstream", "u:s3cret@h:27017"],
+        &["gate", "--upstream", "h:1", "--listen", uri],
         &["run", "mixed", uri],
         &["run", "--set", uri],
         &["run", "--duration", uri],
@@ -160,6 +174,56 @@ fn a_connection_string_in_the_wrong_place_keeps_its_secrets() {
         assert!(finished.stderr.contains("--uri"), "{}", finished.stderr);
     }
     refused(format!("uri = \"{uri}\"\n{PROFILE}"), &[], &["profile.toml:1", "--uri-file", "$OVERDRIVE_URI"]);
+}
+
+#[test]
+fn a_server_program_that_cannot_be() {
+    refused(PROFILE, &["--mongod", "/no/such/mongod"], &["--mongod", "/no/such/mongod"]);
+    refused(PROFILE, &["--mongod", "/bin/true"], &["--mongod", "/bin/true is no mongod"]);
+    refused(PROFILE, &["--mongod", "/bin/true", "--uri", "mongodb://h"], &["--mongod", "--uri", "leave one"]);
+    let place = Place::new(PROFILE);
+    let beside_uri = |args: &[&str], key: &str, value: &str| finish(place.run(args).env(key, value));
+    let finished = beside_uri(&["--dry-run"], "OVERDRIVE_MONGOD", "/bin/true");
+    assert!(finished.assert_code(2).stderr.contains("$OVERDRIVE_MONGOD"), "{}", finished.stderr);
+    // It is for any lab there may be, and this run has none.
+    beside_uri(&["--dry-run", "--uri", "mongodb://127.0.0.1:1"], "OVERDRIVE_MONGOD", "/bin/true")
+        .assert_code(0);
+    beside_uri(&["--mongod", "/bin/true"], "OVERDRIVE_URI", "mongodb://127.0.0.1:1").assert_code(2);
+    let finished = finish(&mut overdrive(["lab", "--mongod", "/no/such/mongod"]));
+    assert!(finished.assert_code(2).stderr.contains("/no/such/mongod"), "{}", finished.stderr);
+}
+
+/// A dry run refuses what the run would, as far as that needs no servers, and tells where it would go.
+#[test]
+fn a_dry_run_is_as_strict_as_the_run() {
+    let dry = |profile: &str, args: &[&str]| {
+        let place = Place::new(profile);
+        finish(&mut place.run(&[&["--dry-run"], args].concat()))
+    };
+    let shed = format!("{PROFILE}[[overload]]\nat = \"0s\"\nfor = \"1s\"\nfail_command = {{}}\n");
+    let uri = format!("mongodb://me:{}@db.example/?maxPoolSize=7&readPreference=nearest", SECRET[1]);
+    let refused = dry(&shed, &["--uri", &uri]);
+    assert!(refused.assert_code(2).stderr.contains("--allow-faults=fail_command"), "{}", refused.stderr);
+    let processes = shed.replace("fail_command", "kill");
+    let refused = dry(&processes, &["--uri", &uri, "--allow-faults=kill"]);
+    assert!(refused.assert_code(2).stderr.contains("takes the lab"), "{}", refused.stderr);
+
+    let told = dry(&shed, &["--uri", &uri, "--allow-faults=fail_command"]);
+    for part in ["db.example", "--yes", "maxPoolSize = 7  (from URI)", "readPreference = nearest  (from URI)"]
+    {
+        assert!(told.assert_code(0).stdout.contains(part), "no '{part}' in {}", told.stdout);
+    }
+    assert!(
+        !told.stdout.contains("me:") && !told.stdout.contains("maxPoolSize is not set"),
+        "{}",
+        told.stdout
+    );
+    assert!(dry(PROFILE, &[]).assert_code(0).stdout.contains("a lab"));
+
+    // An overload that is never on needs no leave, and is told.
+    let late = shed.replace("at = \"0s\"", "at = \"5s\"");
+    let told = dry(&late, &["--uri", "mongodb://127.0.0.1:1"]);
+    assert!(told.assert_code(0).stdout.contains("fail_command is never on"), "{}", told.stdout);
 }
 
 #[test]
@@ -232,16 +296,15 @@ fn help_is_there_and_true() {
     };
     let top = help(&["--help"]);
     assert!(top.contains("Exit codes:") && !top.contains("keeper"), "{top}");
-    for subcommand in ["run", "check", "profiles", "lab"] {
+    for subcommand in ["run", "check", "profiles", "calibrate", "lab"] {
         let text = help(&[subcommand, "--help"]);
         assert!(top.contains(subcommand) && text.contains("Usage:"), "{text}");
         // What help speaks of exists: options by their own help, variables in the program.
         for word in text.split(|c: char| c.is_whitespace() || "`,;:()[]".contains(c)) {
             if let Some(option) = word.strip_prefix("--").filter(|word| !word.is_empty()) {
-                assert!(
-                    text.contains(&format!("--{option} ")) || text.contains(&format!("--{option}\n")),
-                    "{word}"
-                );
+                // Alone, before its value, or before one that may be left out.
+                let shown = [" ", "\n", "[="].map(|end| format!("--{option}{end}"));
+                assert!(shown.iter().any(|shown| text.contains(shown)), "{word}");
             }
         }
     }
@@ -254,10 +317,15 @@ fn help_is_there_and_true() {
         // Words about it come after two spaces.
         let words = example.split("  ").next().unwrap().split(' ');
         let mut args: Vec<&str> = words.collect();
-        if args[0] == "run" {
-            args.push("--dry-run");
+        match args[0] {
+            "run" => args.push("--dry-run"),
+            "calibrate" => args.extend(["--duration", "500ms"]),
+            _ => {}
         }
-        finish(overdrive(args).current_dir(place.path())).assert_code(0);
+        let mut command = overdrive(args);
+        // What an example keeps for later runs is none of the other tests' business.
+        command.current_dir(place.path()).env("XDG_CACHE_HOME", place.path());
+        finish(&mut command).assert_code(0);
     }
     assert!(!place.path().join("results").exists());
 }

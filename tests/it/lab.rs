@@ -73,7 +73,7 @@ fn ctrl_c_while_starting_leaves_nothing() {
     let keeper = wait_for(|| children_of(child.id()).into_iter().find(|pid| is(*pid, "keeper")));
     let mongod = wait_for(|| children_of(keeper).into_iter().next());
     kill_process(pid(child.id()), Signal::INT).unwrap();
-    assert!(child.wait().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
     Leavings { pids: vec![keeper, mongod], directory: PathBuf::new() }.assert_gone(GONE_LIMIT);
 }
 
@@ -145,7 +145,7 @@ fn a_wrong_mongod_is_named() {
     for (path, reason) in [("/no/such/mongod", "cannot run"), ("/bin/true", "is no mongod")] {
         let output = Command::new(PROGRAM).args(["lab", "--mongod", path]).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert!(stderr.contains(path) && stderr.contains(reason) && stderr.contains("--mongod"), "{stderr}");
         assert!(output.stdout.is_empty());
     }

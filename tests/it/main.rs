@@ -1,11 +1,13 @@
 //! The one integration test binary: every file beside this one is a part of it, so that they share a lab.
 
+mod application;
 mod attribution;
 mod bad_days;
 mod bad_input;
 mod gate;
 mod kinds;
 mod lab;
+mod measuring;
 mod options;
 mod pacing;
 mod prepare;

@@ -135,12 +135,12 @@ impl Running {
 
     /// Waits for a line with this in it.
     #[track_caller]
-    pub fn wait_for(&mut self, part: &str) {
+    pub fn wait_for(&mut self, part: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         while let Ok(line) = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            self.heard.push(line);
-            if self.heard.last().is_some_and(|line| line.contains(part)) {
-                return;
+            self.heard.push(line.clone());
+            if line.contains(part) {
+                return line;
             }
         }
         panic!("no '{part}' in: {}", self.heard.join("\n"));

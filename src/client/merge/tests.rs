@@ -276,3 +276,17 @@ fn faults_that_go_by_name_hit_nobody_elses_connections() {
         .unwrap();
     assert!(own.notices.is_empty(), "{:?}", own.notices);
 }
+
+#[test]
+fn params_are_what_was_set_and_what_the_connection_string_sets() {
+    let text =
+        "mongodb://u:p@h/?replicaSet=r&tls=true&authSource=admin&appName=a&maxPoolSize=7&retryReads=false";
+    let settings = [
+        OptionSetting { name: "maxPoolSize".into(), value: Some("9".into()), from: OptionSource::Set },
+        OptionSetting { name: "maxIdleTimeMS".into(), value: None, from: OptionSource::Set },
+    ];
+    let resolved = resolve_options(&Uri::parse(text).unwrap(), &settings, None, "3.9.1").unwrap();
+    let params = resolved.params(&settings);
+    let shown: Vec<_> = params.iter().map(|(name, value)| (&**name, value.as_deref())).collect();
+    assert_eq!(shown, [("maxPoolSize", Some("9")), ("maxIdleTimeMS", None), ("retryReads", Some("false"))]);
+}

@@ -64,8 +64,9 @@ pub const OPTIONS: &[OptionSpec] = &[
     option("zlibCompressionLevel", Kind::Int { min: -1, max: 9 }),
 ];
 
-const NO_TIMEOUT: &str = "the Rust driver has no such timeout (its parser refuses the option); limit operations with \
-     `operation` in the profile's [timeout] instead";
+const NO_TIMEOUT: &str = "the Rust driver has no such timeout (its parser refuses the option); leave it out. What can be \
+     bounded is the search for a server (`serverSelectionTimeoutMS`), connecting (`connectTimeoutMS`), and, by \
+     `maxTimeMS` in a run_command, a command's time on the server";
 const NO_PROXY: &str =
     "overdrive is built without the driver's SOCKS5 support; reach the servers without the proxy";
 

@@ -79,7 +79,7 @@ connection string: option 2: `maxPoolSize` is there more than once; keep one of 
 connection string: option 3: unknown option `maxpool`; did you mean `maxPoolSize`?
 connection string: option 4: has no `=`; write name=value, and a `&` within a value as %26
 connection string: option 5: `retryReads` must be true or false, not `ja`
-connection string: option 6: `timeoutMS` cannot be used: the Rust driver has no such timeout (its parser refuses the option); limit operations with `operation` in the profile's [timeout] instead
+connection string: option 6: `timeoutMS` cannot be used: the Rust driver has no such timeout (its parser refuses the option); leave it out. What can be bounded is the search for a server (`serverSelectionTimeoutMS`), connecting (`connectTimeoutMS`), and, by `maxTimeMS` in a run_command, a command's time on the server
 "##);
     insta::assert_snapshot!(error("mongodb://h/?tls=true&ssl=false"), @"connection string: option 2: `tls` and `ssl` are the same option, but their values differ; keep one of them");
     insta::assert_snapshot!(error("mongodb://h/?tlsCAFile=ca.pem&ssl=false"), @"connection string: `tls=false` and `tlsCAFile` exclude each other; take one of them away");

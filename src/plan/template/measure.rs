@@ -54,25 +54,16 @@ impl Template {
     /// How many new keys a rendering takes: the number of `^Key = "next"`. Always the same, for they cannot stand where
     /// the number of renderings varies.
     pub fn new_keys(&self) -> u64 {
-        self.count(|generator| matches!(generator, Generator::Key(KeyDistribution::Next)))
-    }
-
-    /// How many `^Inc` a rendering has; always the same, too.
-    pub fn incs(&self) -> u64 {
-        self.count(|generator| matches!(generator, Generator::Inc { .. }))
-    }
-
-    fn count(&self, counts: fn(&Generator) -> bool) -> u64 {
-        let sum = |items: &[Self]| items.iter().map(|item| item.count(counts)).fold(0, u64::saturating_add);
+        let sum = |items: &[Self]| items.iter().map(Self::new_keys).fold(0, u64::saturating_add);
         match self {
             Self::Value(_) => 0,
             Self::Array(items) => sum(items),
             Self::Document(fields) => {
-                fields.iter().map(|(_, value)| value.count(counts)).fold(0, u64::saturating_add)
+                fields.iter().map(|(_, value)| value.new_keys()).fold(0, u64::saturating_add)
             }
             Self::Generator(generator) => match &**generator {
-                generator if counts(generator) => 1,
-                Generator::Array { of, length } => of.count(counts).saturating_mul(length.max.into()),
+                Generator::Key(KeyDistribution::Next) => 1,
+                Generator::Array { of, length } => of.new_keys().saturating_mul(length.max.into()),
                 Generator::Join { array, .. } => sum(array),
                 _ => 0,
             },

@@ -142,7 +142,7 @@ fn counted_generators_stand_only_where_their_number_is_fixed() {
         "s": { "^Join": ["a", { "^Inc": {} }] },
         "z": { "^Key": "zipfian" },
     }));
-    assert_eq!((template.new_keys(), template.incs()), (1, 7));
+    assert_eq!(template.new_keys(), 1);
     assert_eq!(
         mistakes(json!([
             { "^Choose": [1, [{ "^Inc": {} }]] },

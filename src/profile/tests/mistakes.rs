@@ -89,13 +89,11 @@ backoff = 1
     18 | limit_request = { rate = 5 }
        | ^^^^^^^^^^^^^ did you mean `limit_requests`?
 
-    error: unknown key `flow` in a profile
-      --> test.toml:19:2
+    error: `flow.backoff` must be a table, not a whole number
+      --> test.toml:20:11
        |
-    19 | [flow]
-       |  ^^^^
-       |
-       = help: known here: description, data, load, client, op, overload, staleness
+    20 | backoff = 1
+       |           ^
     "#);
 }
 

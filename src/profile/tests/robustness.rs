@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::{any_option, read};
+use crate::profile::estimate::{Options, doubts};
 use crate::profile::{Overrides, describe, resolve};
 
 /// Texts that come closer to a profile than random characters do.
@@ -72,7 +73,7 @@ fn go_all_the_way(text: &str) {
         Ok(profile) => {
             // Overloads that a server could not have on together are refused when the plan is made.
             if let Ok(plan) = resolve(&profile, &Overrides::default(), &any_option) {
-                describe(&plan);
+                describe(&plan, None, &doubts(&plan, Options::default()));
             }
             profile.warnings.render(false)
         }

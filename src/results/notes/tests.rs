@@ -66,6 +66,27 @@ fn what_was_short_is_named() {
 }
 
 #[test]
+fn overloads_are_told_of_where_they_were_on() {
+    let told = |at: i64, stopped_s: Option<u64>| {
+        let mut plan = testing::overload_plan();
+        plan.overloads[0].at = crate::units::Offset::seconds(at);
+        let mut sums = Accumulated::new(&plan);
+        sums.end_ns = 11_000_000_000;
+        let end = EndFacts { stopped_ns: stopped_s.map(|s| s * 1_000_000_000), ..EndFacts::default() };
+        let summary = Summary::new("run".to_owned(), testing::facts(plan), &sums, Totals::default(), end);
+        let note = summary.notes.iter().any(|note| note.starts_with("these rejections"));
+        (note, summary.segments.len())
+    };
+    assert_eq!(told(3, None), (true, 4));
+    // Never, in the warm-up alone (it lasts 3 s, the warm-up 2 s), and after the run was cut at its third second.
+    for (at, stopped) in [(9, None), (-3, None), (-6, None)] {
+        assert_eq!(told(at, stopped), (false, 1), "{at}");
+    }
+    assert_eq!(told(3, Some(3)), (false, 2), "only `before` was reached");
+    assert_eq!(told(-1, None), (true, 3), "it reaches into the measured time");
+}
+
+#[test]
 fn readers_are_told_what_the_numbers_leave_out() {
     let quiet = |s: &Summary| s.notes.clone();
     assert_eq!(
@@ -75,6 +96,7 @@ fn readers_are_told_what_the_numbers_leave_out() {
     let mut light = testing::closed_plan(4);
     light.attempts = crate::plan::Attempts::Light;
     light.overloads = testing::overload_plan().overloads;
+    light.overloads[0].at = crate::units::Offset::seconds(0);
     light.operations[1].weight = 0;
     let mut sums = Accumulated::new(&light);
     let mut slow = cell(150, 149, 149, 0);

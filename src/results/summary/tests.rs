@@ -82,6 +82,7 @@ fn rows_hold_what_was_worked_out_by_hand() {
     assert_eq!((all.offered, all.ops_ok, all.ops_failed), (900, 855, 45));
     assert_eq!((all.attempts, all.commands), (675 + 225 + 900, Some(675 + 900)));
     assert_eq!((all.error_rate, all.goodput_ops_per_s), (Some(0.05), Some(95.0)));
+    assert_eq!((all.completed_ops_per_s, read.completed_ops_per_s), (Some(95.0), Some(60.0)), "all in time");
     // 0.1 s of CPU in each of 9 s, for 900 operations.
     assert_eq!(all.cpu_us_per_op, Some(1000.0));
     assert_eq!((all.rss_max_bytes, all.duration_s), (Some(1 << 20), 9.0));
@@ -93,6 +94,42 @@ fn rows_hold_what_was_worked_out_by_hand() {
     assert!((29_000..29_030).contains(&retries[0].latency_p50_us.unwrap()));
     let backoff: Vec<_> = trial_rows::backoff(&summary).map(|r| (r.op, r.retry, r.count)).collect();
     assert_eq!(backoff, [("read", 1, 180), ("all", 1, 180)]);
+}
+
+/// A thousand reads a second are due for ten seconds; a hundred a second succeed while they last, then the rest does.
+fn saturated(cut: bool, stopped_s: Option<u64>) -> Summary {
+    let plan = testing::plan_with_stages(&[(10, 1000.0, 1000.0)]);
+    let mut sums = Accumulated::new(&plan);
+    for second in 0..10 {
+        let left = 900 * (second + 1);
+        sums.add(&plan, &snapshot(second, 1, [((1, 0), cell(1000, 100, 100, 0))], [left, 0, 0]));
+    }
+    let late = [((1, 0), cell(0, 9000, 9000, 0)), ((2, 0), cell(50, 50, 50, 0))];
+    sums.add(&plan, &snapshot(10, 2, late, [0; 3]));
+    let totals = Totals { ended: vec![10_050, 0, 0], attempts: 10_050, cut };
+    let end = EndFacts { stopped_ns: stopped_s.map(|s| s * 1_000_000_000), ..EndFacts::default() };
+    Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, end)
+}
+
+#[test]
+fn what_succeeds_after_the_measured_time_is_goodput_and_not_completed() {
+    let summary = saturated(false, None);
+    let rows: Vec<_> = trial_rows::summary(&summary).collect();
+    for row in rows.iter().filter(|row| row.op == "read" || row.op == "all") {
+        assert_eq!(
+            (row.goodput_ops_per_s, row.completed_ops_per_s),
+            (Some(1000.0), Some(100.0)),
+            "{}",
+            row.op
+        );
+    }
+    assert_eq!(rows[1].completed_ops_per_s, Some(0.0), "no scan ended");
+    assert_eq!(trial_rows::runs(&summary).completed_ops_per_s, Some(100.0));
+    let told = |s: &Summary| s.notes.iter().any(|note| note.contains("within it 100/s succeeded"));
+    assert!(told(&summary), "{:?}", summary.notes);
+    let unresolved = saturated(true, None);
+    assert!(told(&unresolved) && unresolved.notes[0].starts_with("the run was cut after the measured time"));
+    assert!(!told(&saturated(true, Some(9))), "a cut run's late ones are those that were under way");
 }
 
 #[test]
@@ -116,7 +153,8 @@ fn without_overload_there_is_only_the_whole() {
     let rows: Vec<_> = trial_rows::summary(&summary).collect();
     let all = &rows[2];
     assert_eq!((&*all.op, &*all.model, all.workers, all.target_ops_per_s), ("all", "closed", Some(4), None));
-    assert_eq!((all.offered_ops_per_s, all.goodput_ops_per_s), (None, None), "nothing ran");
+    let rates = (all.offered_ops_per_s, all.goodput_ops_per_s, all.completed_ops_per_s);
+    assert_eq!(rates, (None, None, None), "nothing ran");
     assert_eq!((all.error_rate, all.loss_rate, all.latency_mean_us), (None, None, None), "empty, never NaN");
 }
 

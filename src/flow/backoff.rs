@@ -1,0 +1,106 @@
+//! Pauses before further calls of an operation.
+
+use std::time::Duration;
+
+use crate::document::Random;
+use crate::plan::{Backoff, BackoffKind};
+
+/// The pauses of one operation.
+#[derive(Clone, Debug)]
+pub struct Pauses {
+    policy: Backoff,
+    /// Pauses so far.
+    retries: u32,
+    last: Duration,
+}
+
+impl Pauses {
+    /// Of an operation that has made no call yet.
+    pub const fn new(policy: Backoff) -> Self {
+        Self { policy, retries: 0, last: policy.base.duration() }
+    }
+
+    /// The pause before the next call after one that failed; `None` when there have been enough.
+    pub fn next(&mut self, random: &mut Random) -> Option<Duration> {
+        if self.retries + 1 >= self.policy.max_attempts {
+            return None;
+        }
+        let (base, cap) = (self.policy.base.duration(), self.policy.cap.duration());
+        let exponential = base.saturating_mul(2_u32.saturating_pow(self.retries)).min(cap);
+        let pause = match self.policy.kind {
+            BackoffKind::Immediate => Duration::ZERO,
+            BackoffKind::Fixed => base.min(cap),
+            BackoffKind::Exponential => exponential,
+            BackoffKind::FullJitter => exponential.mul_f64(random.unit_f64()),
+            BackoffKind::EqualJitter => exponential / 2 + (exponential / 2).mul_f64(random.unit_f64()),
+            BackoffKind::Decorrelated => {
+                let most = self.last.saturating_mul(3).max(base);
+                (base + (most - base).mul_f64(random.unit_f64())).min(cap)
+            }
+        };
+        self.retries += 1;
+        self.last = pause;
+        Some(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::units::Span;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn policy(kind: BackoffKind, max_attempts: u32) -> Backoff {
+        let (base, cap) = (Span::from(100 * MS), Span::from(1000 * MS));
+        Backoff { kind, max_attempts, base, cap }
+    }
+
+    fn pauses(kind: BackoffKind, max_attempts: u32, seed: u64) -> Vec<Duration> {
+        let (mut pauses, mut random) = (Pauses::new(policy(kind, max_attempts)), Random::new(seed));
+        std::iter::from_fn(|| pauses.next(&mut random)).collect()
+    }
+
+    #[test]
+    fn pauses_grow_as_their_kind_says_and_end() {
+        let ms = |list: [u32; 5]| list.map(|n| n * MS).to_vec();
+        assert_eq!(pauses(BackoffKind::Immediate, 6, 1), ms([0; 5]));
+        assert_eq!(pauses(BackoffKind::Fixed, 6, 1), ms([100; 5]));
+        assert_eq!(pauses(BackoffKind::Exponential, 6, 1), ms([100, 200, 400, 800, 1000]));
+        assert!(pauses(BackoffKind::Fixed, 1, 1).is_empty(), "one call is one call");
+        assert_eq!(
+            pauses(BackoffKind::Exponential, 60, 1).last(),
+            Some(&(1000 * MS)),
+            "and nothing overflows"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn jitter_stays_within_its_bounds(seed: u64) {
+            let most = pauses(BackoffKind::Exponential, 8, seed);
+            for (full, most) in pauses(BackoffKind::FullJitter, 8, seed).iter().zip(&most) {
+                prop_assert!(full <= most);
+            }
+            for (equal, most) in pauses(BackoffKind::EqualJitter, 8, seed).iter().zip(&most) {
+                prop_assert!((*most / 2..=*most).contains(equal));
+            }
+            let mut before = 100 * MS;
+            for pause in pauses(BackoffKind::Decorrelated, 8, seed) {
+                prop_assert!(pause >= 100 * MS && pause <= (3 * before).min(1000 * MS), "{:?} after {:?}", pause, before);
+                before = pause;
+            }
+        }
+    }
+
+    #[test]
+    fn full_jitter_is_even_over_its_range() {
+        let first: Vec<Duration> =
+            (0..4000).map(|seed| pauses(BackoffKind::FullJitter, 2, seed)[0]).collect();
+        let mean = first.iter().sum::<Duration>() / 4000;
+        // 50 ms, and a standard error of 0.46 ms.
+        assert!(mean > 48 * MS && mean < 52 * MS, "{mean:?}");
+    }
+}
