@@ -173,9 +173,9 @@ impl Recoveries {
     /// What came of each overload, in the plan's order, when the load ran to its end or was stopped at this time since Go.
     pub fn finish(mut self, stopped_ns: Option<u64>) -> Vec<Recovery> {
         let stopped_ns = stopped_ns.unwrap_or(u64::MAX);
-        for mut stretch in std::mem::take(&mut self.held) {
-            if stretch.start_ns < stopped_ns {
-                stretch.end_ns = stretch.end_ns.min(stopped_ns);
+        for stretch in std::mem::take(&mut self.held) {
+            // The one that the stop fell into is left out, too: how much of it ended before is not known.
+            if stretch.end_ns <= stopped_ns {
                 self.take(&stretch);
             }
         }

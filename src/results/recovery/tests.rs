@@ -204,6 +204,13 @@ fn what_a_stop_leaves_out_does_not_count() {
     let cut = follow(&plan, &[(3, FINE), (3, SHED), (2, FINE), (5, drained)], Some(10));
     assert_eq!(verdict(&cut[0]), (None, None));
     assert_eq!(cut[0].goodput_after_ops_per_s, Some(100.0));
+    // What of a second came before the stop is not known.
+    let mut recoveries = Recoveries::new(&plan);
+    for second in 2..10 {
+        recoveries.add(&snapshot(second, 1, [((1, 0), cell(100, 100, 100, 0))], [0; 3]));
+    }
+    let cut = recoveries.finish(Some(5 * SECOND + SECOND / 10));
+    assert_eq!((cut[0].goodput_during_ops_per_s, cut[0].goodput_after_ops_per_s), (None, None));
     // Stopped later, it is known.
     let cut = follow(&plan, &[(3, FINE), (3, SHED), (4, FINE), (5, drained)], Some(12));
     assert_eq!(verdict(&cut[0]), (Some(true), Some(0.0)));
