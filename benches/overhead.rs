@@ -3,7 +3,8 @@
 //! and the ratios that the README shows; before that, memory with many workers, and how late operations start.
 //!
 //! `cargo bench --bench overhead` (about eight minutes; `-- quick` for one short round that only shows that it works,
-//! `-- find` for the workloads with that in their name).
+//! `-- rounds=25` for more rounds than five, `-- find` for the workloads with that in their name). Rounds go through the
+//! ways forwards and backwards in turn, so that a drift of the machine's speed meets all of them alike.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,9 +83,11 @@ struct Figure {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let quick = std::env::args().any(|arg| arg == "quick");
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|arg| arg != "quick" && !arg.starts_with('-')).collect();
-    let (rounds, measured) = if quick { (1, Duration::from_secs(1)) } else { (5, Duration::from_secs(3)) };
+    let option = |arg: &String| arg == "quick" || arg.starts_with('-') || arg.starts_with("rounds=");
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !option(arg)).collect();
+    let more = std::env::args().find_map(|arg| arg.strip_prefix("rounds=")?.parse().ok());
+    let (rounds, measured) =
+        if quick { (1, Duration::from_secs(1)) } else { (more.unwrap_or(5), Duration::from_secs(3)) };
     let lab = Lab::start(&LabOptions::kept_by(env!("CARGO_BIN_EXE_overdrive")), &|text| eprintln!("{text}"))
         .await?;
     let mut interrupts = Interrupts::listen()?;
@@ -97,7 +100,11 @@ async fn main() -> anyhow::Result<()> {
     {
         let mut figures = vec![Vec::new(); WAYS.len()];
         for round in 0..rounds {
-            for (way, seen) in WAYS.into_iter().zip(&mut figures) {
+            let mut ways: Vec<_> = WAYS.into_iter().zip(&mut figures).collect();
+            if round % 2 == 1 {
+                ways.reverse();
+            }
+            for (way, seen) in ways {
                 eprintln!("{}, round {} of {rounds}: {}", workload.name, round + 1, way.name());
                 seen.push(match way {
                     Way::Light | Way::Full => engine(&lab, workload, way, measured, &mut interrupts).await?,
@@ -270,9 +277,12 @@ fn median(figures: &[Figure]) -> Figure {
     }
 }
 
-/// The median of the rounds' ratios of CPU time.
+/// The median of the rounds' ratios of CPU time, and between which quarters half of them lie.
 fn paired(these: &[Figure], those: &[Figure]) -> String {
-    format!("{:.2}", middle(these.iter().zip(those).map(|(a, b)| a.cpu_us / b.cpu_us).collect()))
+    let mut ratios: Vec<f64> = these.iter().zip(those).map(|(a, b)| a.cpu_us / b.cpu_us).collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    let at = |quarter: usize| ratios[(ratios.len() - 1) * quarter / 4];
+    format!("{:.2} ({:.2} to {:.2})", at(2), at(1), at(3))
 }
 
 fn middle(mut values: Vec<f64>) -> f64 {
