@@ -26,7 +26,8 @@ use overdrive::profile::{Overrides, Profile, Source, resolve};
 use overdrive::progress::Silent;
 use overdrive::results::Summary;
 use overdrive::stub::{Script, Stub};
-use overdrive::trial::{self, Setup};
+use overdrive::trial::{self, Keeping, Setup};
+use overdrive::variants::Place;
 
 const WORKERS: u32 = 32;
 const DOCUMENTS: u64 = 1000;
@@ -253,9 +254,10 @@ async fn run(
     let setup = Setup {
         target: resolve_options(&Uri::parse(uri)?, &plan.client, None, DRIVER_VERSION)?,
         plan: Arc::new(plan),
-        profile_text: text,
-        out: out.path().to_owned(),
-        label: None,
+        place: Place::ONLY,
+        variant: "base".to_owned(),
+        params: Vec::new(),
+        keeping: Arc::new(Keeping::new(out.path().to_owned(), None, text)),
         notes: Vec::new(),
         lab: None,
         stub: None,

@@ -3,6 +3,7 @@
 mod limits;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -14,6 +15,7 @@ use crate::profile::{FAULT_KINDS, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
 use crate::stub::Script;
 use crate::units::{Rate, Span};
+use crate::variants::Varied;
 
 /// Loads a MongoDB deployment until it pushes back, and shows what the driver does about it
 #[derive(Debug, Parser)]
@@ -29,6 +31,7 @@ Examples:
   overdrive run                                    a first look, in a lab of overdrive's own
   overdrive run mixed --rate 800/s --duration 30s  another shipped profile
   overdrive run --set maxAdaptiveRetries=5         the same load, another setting
+  overdrive run --vary maxAdaptiveRetries=0,2,5 --repeat 5
   overdrive run my.toml --uri mongodb://127.0.0.1:27017
   overdrive run read-heavy --stub=service=1ms      a server that is known: are the numbers true?
   overdrive calibrate                              what this machine can do
@@ -79,6 +82,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "SCRIPT", num_args = 0..=1, require_equals = true, default_missing_value = "",
           conflicts_with_all = ["uri", "uri_file"])]
     pub stub: Option<Script>,
+    /// Run a trial for each of these values of a connection-string option or a key of the profile, like
+    /// maxAdaptiveRetries=0,2,5; several make every combination
+    #[arg(long, value_name = "KEY=A,B,…")]
+    pub vary: Vec<Varied>,
+    /// Run each variant so often, there and back, so that drift meets all alike
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub repeat: NonZeroU32,
     /// Load a deployment that is not on this machine without asking
     #[arg(long)]
     pub yes: bool,

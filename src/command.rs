@@ -62,7 +62,11 @@ fn open_profile(wanted: &str) -> Result<Profile, UsageError> {
 }
 
 /// The plan, and what is to be known of how it came to be.
-fn resolve_plan(profile: &Profile, args: &LoadArgs) -> Result<(Plan, Option<String>), UsageError> {
+fn resolve_plan(
+    profile: &Profile,
+    args: &LoadArgs,
+    varies: &[(String, String)],
+) -> Result<(Plan, Option<String>), UsageError> {
     let overrides = Overrides {
         rate: args.rate,
         workers: args.workers,
@@ -71,7 +75,7 @@ fn resolve_plan(profile: &Profile, args: &LoadArgs) -> Result<(Plan, Option<Stri
         seed: args.seed,
         attempts: args.attempts.map(Into::into),
         sets: args.sets.clone(),
-        ..Overrides::default()
+        varies: varies.to_owned(),
     };
     let plan = resolve(profile, &overrides, &options::check).map_err(UsageError::new)?;
     let note = stretched(profile, &overrides, &options::check).map_err(UsageError::new)?;

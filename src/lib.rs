@@ -55,6 +55,7 @@ pub mod stub;
 pub mod timer;
 pub mod trial;
 pub mod units;
+pub mod variants;
 pub mod wire;
 
 use cli::{Cli, Command};

@@ -262,7 +262,8 @@ impl Bench {
             }
             Fault::StepDown {} => {
                 put(Applied::StepDown).await?;
-                patiently(member, step_down::apply(member, overload.length)).await?;
+                let step_down = step_down::apply(member, overload.length);
+                patiently_for(member, step_down::PATIENCE, step_down).await?;
             }
         }
         Ok(())

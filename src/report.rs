@@ -22,12 +22,37 @@ const EXAMPLE: usize = 100;
 
 /// The whole result of a run, for standard output. Needs no terminal: no colours, no cursor, no width.
 pub fn render(trials: &[Summary], directory: &Path) -> String {
-    let mut text = String::new();
-    for summary in trials {
-        text.push_str(&trial(summary));
-        text.push('\n');
-    }
+    let mut text = match trials {
+        [only] => trial(only),
+        _ => matrix(trials),
+    };
+    text.push('\n');
     let _ = writeln!(text, "Results: {}", directory.display());
+    text
+}
+
+/// Many trials: a line for each, all operations over the whole measured time; the files have the rest.
+fn matrix(trials: &[Summary]) -> String {
+    let rows = trials.iter().map(|summary| {
+        let facts = &summary.facts;
+        let name = format!("{}: {} ({})", facts.trial, facts.variant, facts.repeat);
+        (name, summary, summary.whole(), summary.overall())
+    });
+    let table = figures("trial: variant (repeat)", rows);
+    let mut text = format!("All operations over the whole measured time of each trial:\n{table}");
+    for summary in trials.iter().filter(|summary| !summary.broken.is_empty()) {
+        for sentence in &summary.broken {
+            let _ = write!(text, "\nBROKEN: trial {}: {sentence}", summary.facts.trial);
+        }
+    }
+    let mut told: Vec<&String> = Vec::new();
+    for note in trials.iter().flat_map(|summary| &summary.notes) {
+        if !told.contains(&note) {
+            told.push(note);
+            let _ = write!(text, "{}note: {note}", if told.len() == 1 { "\n\n" } else { "\n" });
+        }
+    }
+    text.push('\n');
     text
 }
 
@@ -49,14 +74,14 @@ pub fn trial(summary: &Summary) -> String {
     let _ = writeln!(
         text,
         "\nLatencies are those of successful operations, from the intended start:\n{}",
-        figures("operation", whole.operations.iter().map(|op| (&*op.name, whole, op)), summary)
+        figures("operation", whole.operations.iter().map(|op| (op.name.clone(), summary, whole, op)))
     );
     if summary.segments.len() > 1 {
-        let rows = summary.segments.iter().map(|segment| (&*segment.name, segment, segment.all()));
+        let rows = summary.segments.iter().map(|of| (of.name.clone(), summary, of, of.all()));
         let _ = writeln!(
             text,
             "\nAll operations, by segment of the intended start:\n{}",
-            figures("segment", rows, summary)
+            figures("segment", rows)
         );
     }
     if !summary.recoveries.is_empty() {
@@ -126,13 +151,11 @@ fn heading(summary: &Summary) -> String {
     )
 }
 
-/// Rows of figures: a name, the segment they are over, and the operation they are of.
+/// Rows of figures: a name, the trial and the segment they are over, and the operation they are of.
 fn figures<'a>(
     first: &str,
-    rows: impl Iterator<Item = (&'a str, &'a SegmentSummary, &'a OpSummary)>,
-    summary: &Summary,
+    rows: impl Iterator<Item = (String, &'a Summary, &'a SegmentSummary, &'a OpSummary)>,
 ) -> Table {
-    let plan = &summary.facts.plan;
     let mut table = table(&[
         first,
         "offered",
@@ -148,12 +171,13 @@ fn figures<'a>(
         "p99",
         "max",
     ]);
-    for (name, segment, operation) in rows {
+    for (name, summary, segment, operation) in rows {
+        let plan = &summary.facts.plan;
         let stats = &operation.stats;
         let figures = operation.figures(plan);
         let per_second = |count| rate(per_second(count, segment.duration_s));
         table.add_row([
-            name.to_owned(),
+            name,
             // In the closed model the load follows the servers, so a rate of it says nothing about demand.
             if is_open(plan) { per_second(stats.offered) } else { "-".to_owned() },
             per_second(stats.outcomes.ok),

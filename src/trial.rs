@@ -7,7 +7,7 @@ pub mod watch;
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
@@ -30,9 +30,10 @@ use crate::lab::Lab;
 use crate::overload::{self, Bench};
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::results::{EndFacts, RunDirectory, Summary, TrialFacts, Writer};
+use crate::results::{self, EndFacts, RunDirectory, Summary, TrialFacts, Writer};
 use crate::snapshot::{Driver, Report, Totals};
 use crate::stub::process::StubProcess;
+use crate::variants::Place;
 
 /// Reports that may wait for the coordinator.
 const REPORTS: usize = 64;
@@ -46,12 +47,14 @@ pub struct Setup {
     pub plan: Arc<Plan>,
     /// Where, with all options in place.
     pub target: Resolved,
-    /// The profile as it was read, for the run's directory.
-    pub profile_text: String,
-    /// Where runs are kept.
-    pub out: PathBuf,
-    /// A word for the run; empty for none.
-    pub label: Option<String>,
+    /// Which of the run's trials it is.
+    pub place: Place,
+    /// The variant's name.
+    pub variant: String,
+    /// Every option that varies or is set anywhere in the run, with its value in this trial.
+    pub params: Vec<(String, Option<String>)>,
+    /// Where the run's results go.
+    pub keeping: Arc<Keeping>,
     /// What people should read beside the numbers.
     pub notes: Vec<String>,
     /// The lab that the target is, if it is one.
@@ -60,10 +63,44 @@ pub struct Setup {
     pub stub: Option<Arc<StubProcess>>,
 }
 
+/// Where a run's results go: a directory that appears when the load of its first trial begins.
+pub struct Keeping {
+    /// Where runs are kept.
+    pub out: PathBuf,
+    /// A word for the run; empty for none.
+    pub label: Option<String>,
+    /// The profile as it was read.
+    pub profile_text: String,
+    directory: OnceLock<RunDirectory>,
+}
+
+impl Keeping {
+    /// A run that has kept nothing yet.
+    pub const fn new(out: PathBuf, label: Option<String>, profile_text: String) -> Self {
+        Self { out, label, profile_text, directory: OnceLock::new() }
+    }
+
+    /// The run's directory, once there is one.
+    pub fn found(&self) -> Option<&RunDirectory> {
+        self.directory.get()
+    }
+
+    /// The run's directory.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    fn directory(&self, profile: &str) -> Result<&RunDirectory, results::Error> {
+        if let Some(directory) = self.directory.get() {
+            return Ok(directory);
+        }
+        let text = self.profile_text.as_bytes();
+        let directory = RunDirectory::create(&self.out, profile, self.label.as_deref(), text)?;
+        Ok(self.directory.get_or_init(|| directory))
+    }
+}
+
 /// A trial that ran, however it went.
 pub struct Finished {
-    /// Where its results are.
-    pub directory: RunDirectory,
     /// What it came to.
     pub summary: Summary,
     /// What went wrong beside the load: an overload that could not be put on, or one that may still be on.
@@ -192,12 +229,7 @@ impl Running {
         progress: &mut dyn Progress,
         interrupts: Interrupts,
     ) -> anyhow::Result<Finished> {
-        let directory = RunDirectory::create(
-            &setup.out,
-            &setup.plan.profile,
-            setup.label.as_deref(),
-            setup.profile_text.as_bytes(),
-        )?;
+        let directory = setup.keeping.directory(&setup.plan.profile)?.clone();
         progress.started(&setup.plan, directory.path());
         let facts = self.facts(setup, ground);
         let mut writer = Writer::start(&directory, facts)?;
@@ -214,7 +246,7 @@ impl Running {
         let end = EndFacts { ended: Some(Timestamp::now()), stopped_ns: ended.stopped_ns, notes };
         // Files are written and synced on the writer's thread; waiting for it must not hold up a runtime thread.
         let summary = tokio::task::spawn_blocking(move || writer.finish(ended.totals, end)).await??;
-        Ok(Finished { directory, summary, trouble: ended.trouble })
+        Ok(Finished { summary, trouble: ended.trouble })
     }
 
     /// Lets the load run and passes on what is heard, until the engine is done and nothing of ours is on any more.
@@ -319,9 +351,9 @@ impl Running {
 
     fn facts(&self, setup: &Setup, ground: &Ground) -> TrialFacts {
         TrialFacts {
-            trial: 1,
-            variant: "base".to_owned(),
-            repeat: 1,
+            trial: setup.place.trial,
+            variant: setup.variant.clone(),
+            repeat: setup.place.repeat,
             plan: (*setup.plan).clone(),
             driver: self.driver.clone(),
             server_versions: vec![ground.cluster.version.clone()],
@@ -329,7 +361,7 @@ impl Running {
                 Some(stub) => stub.script().mechanism().to_owned(),
                 None => ground.bench.mechanism(),
             },
-            params: setup.target.params(&setup.plan.client),
+            params: setup.params.clone(),
             options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
             go: Timestamp::now(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),

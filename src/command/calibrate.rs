@@ -22,8 +22,9 @@ use crate::results::HostFacts;
 use crate::stderr::tell;
 use crate::stub::Script;
 use crate::stub::process::StubProcess;
-use crate::trial::{self, Setup};
+use crate::trial::{self, Keeping, Setup};
 use crate::units::{Rate, Span};
+use crate::variants::Place;
 
 /// Workers that find the ceiling: enough to keep the processors busy, too few to wait for each other.
 const WORKERS: u32 = 32;
@@ -112,9 +113,10 @@ async fn step(
     let setup = Setup {
         target: resolve_options(&Uri::parse(stub.uri())?, &plan.client, None, DRIVER_VERSION)?,
         plan: Arc::new(plan),
-        profile_text: String::new(),
-        out: out.path().to_owned(),
-        label: None,
+        place: Place::ONLY,
+        variant: "base".to_owned(),
+        params: Vec::new(),
+        keeping: Arc::new(Keeping::new(out.path().to_owned(), None, String::new())),
         notes: Vec::new(),
         lab: None,
         stub: Some(Arc::clone(stub)),

@@ -11,7 +11,7 @@ use crate::profile::estimate::{Options, doubts};
 /// Every mistake in the profile or the arguments.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let profile = open_profile(&args.load.profile)?;
-    let (plan, note) = resolve_plan(&profile, &args.load)?;
+    let (plan, note) = resolve_plan(&profile, &args.load, &[])?;
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
     } else {

@@ -1,5 +1,7 @@
 //! A primary that gives up its office: a failover without anything broken.
 
+use std::time::Duration;
+
 use anyhow::{anyhow, ensure};
 use bson::{Document, doc};
 
@@ -8,8 +10,11 @@ use crate::client::errors;
 use crate::cluster::Member;
 use crate::units::Span;
 
-/// How long it waits for a secondary that has all it has, in seconds.
-const CATCH_UP: i64 = 2;
+/// How long it waits for a secondary that has all it has, in seconds; as long as servers do when nobody says.
+const CATCH_UP: i64 = 10;
+
+/// How long stepping down may take.
+pub const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Whether there is an office to give up.
 ///
@@ -30,10 +35,10 @@ pub fn check(ground: &Ground) -> anyhow::Result<()> {
 /// # Errors
 /// When it refuses.
 pub async fn apply(member: &Member, length: Span) -> anyhow::Result<()> {
-    let seconds = i64::try_from(length.duration().as_secs().max(1)).unwrap_or(i64::MAX);
+    // The time must be longer than the waiting within it; undoing ends it earlier.
+    let seconds = i64::try_from(length.duration().as_secs() + 1).unwrap_or(i64::MAX).saturating_add(CATCH_UP);
     // Not by force: then it would hand its office to nobody, and the others would take ten seconds to notice.
-    let catch_up = CATCH_UP.min(seconds - 1);
-    run(member, doc! { "replSetStepDown": seconds, "secondaryCatchUpPeriodSecs": catch_up }).await
+    run(member, doc! { "replSetStepDown": seconds, "secondaryCatchUpPeriodSecs": CATCH_UP }).await
 }
 
 /// Lets it stand again.

@@ -20,6 +20,7 @@ mod support;
 mod tables;
 mod theory;
 mod timeline;
+mod variants;
 
 use std::sync::OnceLock;
 use std::thread;

@@ -40,7 +40,18 @@ fn check(uri: &str, name: &str) {
     } else {
         ["--workers", "2"]
     };
-    let short = ["--duration", "2s", "--warmup", "500ms", "--set", &collection, "--set", documents];
+    let short = [
+        "--duration",
+        "2s",
+        "--warmup",
+        "500ms",
+        "--set",
+        "load.cooldown=60s",
+        "--set",
+        &collection,
+        "--set",
+        documents,
+    ];
     let results = Program::new().run(uri, &[&[name][..], &load, &short].concat());
     let run = results.json();
     assert_eq!((run["complete"].as_bool(), run["ok"].as_bool()), (Some(true), Some(true)), "{name}");

@@ -1,0 +1,125 @@
+//! What varies in a run: each variant as a plan with its target, and the trials' order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cache;
+use crate::calibration::{Calibration, Key};
+use crate::cli::RunArgs;
+use crate::client::merge::{APP_NAME, Resolved, resolve_options};
+use crate::client::uri::Uri;
+use crate::client::version::DRIVER_VERSION;
+use crate::command::target::check_tls_files;
+use crate::command::{UsageError, resolve_plan, stub};
+use crate::plan::Plan;
+use crate::plan::timeline::on_time;
+use crate::profile::Profile;
+use crate::profile::estimate::{Options, doubts};
+use crate::variants::{Place, Variant, variants};
+
+/// What a trial takes beside its load, roughly: connecting, the data, the last retries.
+const AROUND: Duration = Duration::from_secs(3);
+
+/// A variant, with nothing left to decide.
+pub struct Prepared {
+    /// Its values and its name.
+    pub variant: Variant,
+    /// Its plan as it was written.
+    pub written: Plan,
+    /// The same without overloads that are never on: what is never on needs no leave, no preparation, and no note.
+    pub plan: Arc<Plan>,
+    /// Where it runs, with all options in place.
+    pub target: Resolved,
+    /// What people should read beside its numbers.
+    pub notes: Vec<String>,
+}
+
+/// Every variant that the command line asks for, on this deployment.
+///
+/// # Errors
+/// Whatever is wrong with one of them.
+pub fn prepare(profile: &Profile, args: &RunArgs, uri: &Uri) -> Result<Vec<Prepared>, UsageError> {
+    variants(&args.vary).into_iter().map(|variant| prepare_one(profile, args, uri, variant)).collect()
+}
+
+fn prepare_one(
+    profile: &Profile,
+    args: &RunArgs,
+    uri: &Uri,
+    variant: Variant,
+) -> Result<Prepared, UsageError> {
+    let (mut written, note) = resolve_plan(profile, &args.load, &variant.settings)?;
+    let mut notes = args.stub.as_ref().map_or_else(Vec::new, |script| stub::adapt(&mut written, script));
+    let mut plan = written.clone();
+    plan.overloads.retain(|overload| on_time(&plan.load, overload).is_some());
+    let target = resolve_target(uri, &plan)?;
+    let doubts = doubts(&written, Options(Some(&target.options)));
+    notes.extend(target.notices.iter().cloned().chain(note).chain(doubts).chain(beyond_this_machine(&plan)));
+    Ok(Prepared { variant, written, plan: Arc::new(plan), target, notes })
+}
+
+impl Prepared {
+    /// The same on another deployment.
+    ///
+    /// # Errors
+    /// When it does not take the options.
+    pub fn retarget(&mut self, uri: &Uri) -> Result<(), UsageError> {
+        self.target = resolve_target(uri, &self.plan)?;
+        Ok(())
+    }
+
+    /// How long one trial of it lasts, roughly.
+    fn length(&self) -> Duration {
+        self.plan.load.warmup.duration() + self.plan.load.duration.duration() + AROUND
+    }
+
+    /// What is set or varies, with its value here.
+    fn params(&self) -> Vec<(String, Option<String>)> {
+        let mut params = self.target.params(&self.plan.client);
+        for (key, value) in &self.variant.settings {
+            let option = key.strip_prefix("client.").unwrap_or(key);
+            if !params.iter().any(|(name, _)| name.eq_ignore_ascii_case(option)) {
+                params.push((key.clone(), Some(value.clone())));
+            }
+        }
+        params
+    }
+}
+
+/// What varies or is set anywhere, with each variant's value: all have the same names in the same order, since they are
+/// the columns of one table.
+pub fn params(variants: &[Prepared]) -> Vec<Vec<(String, Option<String>)>> {
+    let each: Vec<_> = variants.iter().map(Prepared::params).collect();
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in each.iter().flatten() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let value = |params: &[(String, Option<String>)], name: &String| {
+        params.iter().find(|(known, _)| known == name).and_then(|(_, value)| value.clone())
+    };
+    each.iter().map(|own| names.iter().map(|&name| (name.clone(), value(own, name))).collect()).collect()
+}
+
+/// How long these trials last, roughly.
+pub fn length(variants: &[Prepared], places: &[Place]) -> Duration {
+    places.iter().map(|place| variants[place.variant].length()).sum()
+}
+
+fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {
+    let faults_go_by_name = plan.overloads.iter().any(|overload| overload.fault.goes_by_name());
+    let scope = faults_go_by_name.then(|| format!("{APP_NAME}-{:08x}", rand::random::<u32>()));
+    let target =
+        resolve_options(uri, &plan.client, scope.as_deref(), DRIVER_VERSION).map_err(UsageError::new)?;
+    check_tls_files(&target.uri)?;
+    Ok(target)
+}
+
+/// Whether the plan asks for more than this machine was seen to make, if it was calibrated.
+fn beyond_this_machine(plan: &Plan) -> Option<String> {
+    match Calibration::load(&cache::directory()?, &Key::here()) {
+        Ok(calibration) => calibration?.doubt(plan),
+        Err(error) => Some(format!("{error:#}")),
+    }
+}

@@ -1,0 +1,105 @@
+//! Several trials in one run: what varies, how often, in which order, and what is kept of it.
+
+use rustix::process::Signal;
+
+use crate::support::{Place, Running, assert_sums, count, finish, overdrive, run_json, table};
+
+const PROFILE: &str = r#"
+[data]
+documents = 0
+[load]
+arrivals = "even"
+rate = "100/s"
+warmup = "100ms"
+duration = "1s"
+[client]
+maxPoolSize = 20
+[op.ping.run_command]
+command = { ping = 1 }
+"#;
+
+#[test]
+fn every_combination_is_run_there_and_back() {
+    let place = Place::new(PROFILE);
+    let args = ["--stub", "--vary", "maxAdaptiveRetries=0,2", "--vary", "rate=50/s,100/s", "--repeat=2"];
+    let finished = finish(&mut place.run(&args));
+    let directory = finished.assert_code(0).directory();
+    assert_sums(directory);
+    let rows = table(directory, "summary.csv");
+    let all: Vec<_> = rows.iter().filter(|row| row["op"] == "all" && row["segment"] == "all").collect();
+    let told: Vec<String> = all
+        .iter()
+        .map(|row| {
+            let columns = ["trial", "repeat", "param_maxAdaptiveRetries", "param_rate", "offered"];
+            columns.map(|column| row[column].as_str()).join(" ")
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "1 1 0 50/s 50",
+            "2 1 0 100/s 100",
+            "3 1 2 50/s 50",
+            "4 1 2 100/s 100",
+            "5 2 2 100/s 100",
+            "6 2 2 50/s 50",
+            "7 2 0 100/s 100",
+            "8 2 0 50/s 50",
+        ]
+    );
+    assert_eq!(all[0]["variant"], "maxAdaptiveRetries=0 rate=50/s");
+    let json = run_json(directory);
+    assert_eq!((json["trials"].as_array().unwrap().len(), &json["complete"]), (8, &true.into()));
+    assert_eq!(table(&place.path().join("results"), "runs.csv").len(), 8);
+    // One header each, whatever the number of trials, and a line for each on screen.
+    let intervals = table(directory, "intervals.csv");
+    assert!((1..=8).all(|trial| intervals.iter().any(|row| row["trial"] == trial.to_string())));
+    assert!(intervals.iter().all(|row| row["trial"] != "trial"));
+    assert!(
+        finished.stderr.contains("trial 3 of 8: maxAdaptiveRetries=2 rate=50/s (repeat 1)"),
+        "{}",
+        finished.stderr
+    );
+    assert!(finished.stdout.contains("8: maxAdaptiveRetries=0 rate=50/s (2)"), "{}", finished.stdout);
+}
+
+#[test]
+fn an_interrupted_run_keeps_the_trials_before() {
+    let place = Place::new(PROFILE);
+    let args = ["--stub", "--vary", "maxAdaptiveRetries=0,2,3", "--repeat=9", "--duration=2s"];
+    let mut running = Running::start(&mut place.run(&args));
+    running.wait_for("trial 2 of 27");
+    running.wait_for("measure");
+    running.signal(Signal::INT);
+    let finished = running.finish();
+    let directory = finished.assert_code(130).directory();
+    let json = run_json(directory);
+    let trials = json["trials"].as_array().unwrap();
+    assert_eq!((trials.len(), &json["complete"]), (2, &false.into()));
+    let cut: Vec<_> = trials.iter().map(|trial| trial["totals"]["cut"].as_bool().unwrap()).collect();
+    assert_eq!(cut, [false, true]);
+    let runs = table(&place.path().join("results"), "runs.csv");
+    assert_eq!(runs.iter().map(|row| row["result"].as_str()).collect::<Vec<_>>(), ["complete", "cut"]);
+    let rows = table(directory, "summary.csv");
+    let first = rows.iter().find(|row| row["trial"] == "1" && row["op"] == "all").unwrap();
+    assert_eq!(count(first, "offered"), 200);
+}
+
+#[test]
+fn what_cannot_vary_is_told_before_anything_starts() {
+    for (vary, parts) in [
+        ("maxAdaptiveRetrys=0,2", ["maxAdaptiveRetries", "--vary"]),
+        ("maxAdaptiveRetries=0,many", ["many", "--vary maxAdaptiveRetries"]),
+        ("maxAdaptiveRetries=2,2", ["twice", "--vary"]),
+        ("op.pong.weight=1,2", ["op.ping.weight", "--vary"]),
+    ] {
+        let place = Place::new(PROFILE);
+        let finished = finish(&mut place.run(&["--stub", "--vary", vary]));
+        finished.assert_code(2);
+        assert!(parts.iter().all(|part| finished.stderr.contains(part)), "{vary}: {}", finished.stderr);
+        assert!(!place.path().join("results").exists());
+    }
+    let dry =
+        finish(&mut overdrive(["run", "--vary", "maxAdaptiveRetries=0,2", "--repeat", "2", "--dry-run"]));
+    assert!(dry.assert_code(0).stdout.contains("4 trials, about"), "{}", dry.stdout);
+}
