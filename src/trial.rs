@@ -187,8 +187,8 @@ impl Running {
             setup.label.as_deref(),
             setup.profile_text.as_bytes(),
         )?;
-        progress.started(&setup.plan, directory.path());
         let facts = self.facts(setup, ground);
+        progress.started(&facts, directory.path());
         let mut writer = Writer::start(&directory, facts)?;
         let followed = self.follow(setup, ground, &mut writer, progress, interrupts).await;
         let ended = match followed {
@@ -232,6 +232,7 @@ impl Running {
                         progress.snapshot(&setup.plan, &snapshot);
                         // Asked now, so that what they say is of this interval's end; none is waited for a second.
                         let facts = ground.bench.facts().await;
+                        progress.servers(&facts);
                         for event in watch.events(&snapshot, &facts) {
                             progress.event(&event);
                             writer.event(event)?;
