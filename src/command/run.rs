@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use jiff::Timestamp;
 
 use super::target::given_uri;
-use super::{Outcome, UsageError, open_profile, print, resolve_plan};
+use super::{Outcome, UsageError, colour, open_profile, print, resolve_plan};
 use crate::cli::{RunArgs, Ui};
 use crate::client::merge::{APP_NAME, Resolved, resolve_options};
 use crate::client::uri::Uri;
@@ -23,6 +23,7 @@ use crate::report;
 use crate::results::{HostFacts, RunFacts};
 use crate::stderr::{flush, tell};
 use crate::trial::{self, Finished, Setup};
+use crate::tui::{self, Screen, Theme};
 
 /// A connection string of the same shape as the lab's.
 const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
@@ -44,16 +45,16 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         print(&describe(&plan))?;
         return Ok(Outcome::Done);
     }
+    if args.ui == Ui::Tui && !tui::is_possible() {
+        return Err(UsageError::new("--ui tui needs a terminal on standard error").into());
+    }
     if let Some(uri) = &given {
         allow_faults(&plan, &args.allow_faults)?;
         // While Ctrl-C still ends this program by itself: it is an answer, too.
         confirm(uri, &plan, args.yes)?;
     }
     let mut interrupts = Interrupts::listen()?;
-    let mut progress: Box<dyn Progress + Send> = match args.ui {
-        Ui::Auto | Ui::Lines => Box::new(Lines::default()),
-        Ui::None => Box::new(Silent),
-    };
+    let mut progress = progress(args.ui, args.ascii, &interrupts)?;
     let lab = match given {
         Some(_) => None,
         None => Some(Arc::new(start_lab(&plan, args.mongod.as_deref(), &interrupts).await?)),
@@ -85,6 +86,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     };
     let trials = [summary];
     directory.finish(&facts, &trials)?;
+    // The terminal has to be given back before anything is printed on it.
+    drop(progress);
     print(&report::render(&trials, directory.path()))?;
     if trials.iter().any(|trial| !trial.broken.is_empty()) {
         bail!("the numbers do not add up, so this run cannot be trusted");
@@ -92,6 +95,15 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     trouble.map_or(Ok(()), Err)?;
     stopped?;
     Ok(if interrupts.any() { Outcome::Interrupted } else { Outcome::Done })
+}
+
+fn progress(ui: Ui, ascii: bool, interrupts: &Interrupts) -> anyhow::Result<Box<dyn Progress + Send>> {
+    Ok(match ui {
+        Ui::None => Box::new(Silent),
+        Ui::Auto if !tui::is_expected() => Box::new(Lines::default()),
+        Ui::Lines => Box::new(Lines::default()),
+        Ui::Auto | Ui::Tui => Box::new(Screen::new(Theme::new(colour(), ascii), interrupts.clone())?),
+    })
 }
 
 fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {
