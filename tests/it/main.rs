@@ -11,8 +11,10 @@ mod pacing;
 mod prepare;
 mod profiles;
 mod running;
+mod screen;
 mod support;
 mod tables;
+mod terminal;
 mod timeline;
 
 use std::sync::OnceLock;
