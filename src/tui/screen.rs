@@ -86,7 +86,7 @@ impl Screen {
         // From here on whatever fails ends both threads.
         let running = Running { inbox: Arc::clone(&inbox), threads: [drawn, typed] };
         let (theme, model, go) = (self.theme, Model::new(facts), Instant::now());
-        let painter = Painter { tty, model, app: App::default(), theme, go };
+        let painter = Painter { tty, model, app: App::default(), theme, go, suspended: false };
         let news = Arc::clone(&inbox);
         thread::Builder::new().name("screen".to_owned()).spawn(move || {
             let _until_the_end: (Held, SyncSender<()>) = (held, drawing);
@@ -175,6 +175,8 @@ struct Painter {
     app: App,
     theme: Theme,
     go: Instant,
+    /// From the request to suspend until the program is told to go on: a stop takes its time to reach every thread.
+    suspended: bool,
 }
 
 impl Painter {
@@ -199,9 +201,11 @@ impl Painter {
             News::Key(action) => self.app.act(action, &self.model),
             News::Suspend => {
                 self.tty.give_back();
+                self.suspended = true;
                 stop_here();
             }
             News::Resumed => {
+                self.suspended = false;
                 if self.tty.is_taken() && self.tty.is_in_front() {
                     self.tty.take()?;
                 }
@@ -212,7 +216,7 @@ impl Painter {
 
     /// Draws, if the terminal is ours.
     fn picture(&mut self) -> std::io::Result<()> {
-        match (self.tty.is_in_front(), self.tty.is_taken()) {
+        match (self.tty.is_in_front() && !self.suspended, self.tty.is_taken()) {
             (true, false) => self.tty.take()?,
             (false, true) => self.tty.give_back(),
             _ => {}

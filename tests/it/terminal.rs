@@ -173,7 +173,12 @@ impl Terminal {
                 None => thread::sleep(Duration::from_millis(10)),
             }
         };
-        thread::sleep(Duration::from_millis(300));
+        // What it has said last may still be on its way.
+        let mut before = String::new();
+        while !self.stopped.load(Ordering::Relaxed) && before != self.text() {
+            before = self.text();
+            thread::sleep(Duration::from_millis(500));
+        }
         status
     }
 }
