@@ -59,7 +59,7 @@ pub fn is_possible() -> bool {
 
 /// Whether a screen is what people expect: where one is possible, and the terminal can move its cursor.
 pub fn is_expected() -> bool {
-    std::env::var_os("TERM").is_none_or(|term| term != "dumb") && is_possible()
+    std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb") && is_possible()
 }
 
 /// The controlling terminal. Its own screen and raw mode begin with [`Tty::take`] and end with [`Tty::give_back`].

@@ -91,6 +91,7 @@ fn a_whole_run_leaves_its_result_on_the_normal_screen() {
 #[test]
 fn keys_do_what_the_help_says() {
     let (_alone, place, mut terminal) = start("keys", "60s", Output::Terminal);
+    assert_cheap(&terminal);
     terminal.keys("?");
     terminal.wait_for("pick an operation, or all");
     terminal.keys("?");
@@ -114,6 +115,15 @@ fn keys_do_what_the_help_says() {
     let directory = &place.runs()[0];
     assert_sums(directory);
     assert_figures(&frozen, directory);
+}
+
+/// Drawing takes less than 3 % of a processor; ten times that before the compiler has optimized it.
+fn assert_cheap(terminal: &Terminal) {
+    let (began, before) = (Instant::now(), terminal.cpu("screen"));
+    sleep(Duration::from_secs(2));
+    let share = (terminal.cpu("screen") - before).as_secs_f64() / began.elapsed().as_secs_f64();
+    let limit = if cfg!(debug_assertions) { 0.3 } else { 0.03 };
+    assert!(share < limit, "{share} of a processor");
 }
 
 /// The figures of the last interval on a frozen screen are those of the file.

@@ -153,6 +153,18 @@ impl Terminal {
         stat.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap_or('?')
     }
 
+    /// Processor time of one of the program's threads so far.
+    pub fn cpu(&self, thread: &str) -> Duration {
+        let tasks =
+            std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap().map(|task| task.unwrap().path());
+        let is_it = |task: &std::path::PathBuf| {
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == thread)
+        };
+        let task = tasks.into_iter().find(is_it).unwrap();
+        let times = std::fs::read_to_string(task.join("schedstat")).unwrap();
+        Duration::from_nanos(times.split(' ').next().unwrap().parse().unwrap())
+    }
+
     /// Whether the terminal is as the program found it.
     pub fn is_clean(&self) -> bool {
         let screen = self.look(|screen| (screen.alternate_screen(), screen.hide_cursor()));

@@ -36,6 +36,6 @@ pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
         put(buffer, (inner.x + 1 + NAME, y), inner.width.saturating_sub(NAME + 1), help, Style::new(), theme);
     }
     if high > 2 {
-        panel(buffer, Rect { y: box_.bottom() - 1, height: 1, ..box_ }, view.theme.glyphs().dot, theme);
+        panel(buffer, Rect { y: box_.bottom() - 1, height: 1, ..box_ }, "? hides this", theme);
     }
 }
