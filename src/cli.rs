@@ -35,6 +35,7 @@ Examples:
   overdrive run my.toml --uri mongodb://127.0.0.1:27017
   overdrive run read-heavy --stub=service=1ms      a server that is known: are the numbers true?
   overdrive calibrate                              what this machine can do
+  overdrive run --ui lines                         a line each second instead of the screen
   overdrive check my.toml                          what a profile comes to, without connecting
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 130 interrupted with results kept";
@@ -98,6 +99,9 @@ pub struct RunArgs {
     /// What to show meanwhile
     #[arg(long, value_enum, default_value_t = Ui::Auto)]
     pub ui: Ui,
+    /// Draw the screen with nothing but ASCII characters
+    #[arg(long)]
+    pub ascii: bool,
     /// Where runs are kept, each in a directory of its own
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
@@ -236,8 +240,10 @@ pub struct GateArgs {
 /// What to show during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Ui {
-    /// A line each second on standard error
+    /// The screen on a terminal, lines elsewhere
     Auto,
+    /// The screen; its key ? shows the others
+    Tui,
     /// A line each second on standard error
     Lines,
     /// Nothing but warnings

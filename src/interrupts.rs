@@ -1,5 +1,7 @@
-//! Ctrl-C, SIGTERM, SIGHUP and SIGQUIT: the first asks for an end, the second for an immediate one. What ends the process
-//! by itself would leave faults on.
+//! Ctrl-C, SIGTERM, SIGHUP, SIGQUIT and the keys of the screen that mean the same: the first asks for an end, the second for
+//! an immediate one. What ends the process by itself would leave faults on.
+
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use tokio::signal::unix::{SignalKind, signal};
@@ -7,7 +9,10 @@ use tokio::sync::watch;
 
 /// How often the user has asked for an end.
 #[derive(Clone)]
-pub struct Interrupts(watch::Receiver<u32>);
+pub struct Interrupts {
+    asked: watch::Receiver<u32>,
+    ask: Arc<watch::Sender<u32>>,
+}
 
 impl Interrupts {
     /// From here on the signals no longer end the process by themselves.
@@ -21,7 +26,9 @@ impl Interrupts {
             .map(|kind| signal(kind).context("cannot listen for signals"))
             .into_iter()
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let (count, receiver) = watch::channel(0);
+        let (ask, asked) = watch::channel(0);
+        let ask = Arc::new(ask);
+        let count = Arc::clone(&ask);
         tokio::spawn(async move {
             let [interrupt, terminate, hangup, quit] = &mut kinds[..] else { return };
             loop {
@@ -34,13 +41,23 @@ impl Interrupts {
                 count.send_modify(|count| *count += 1);
             }
         });
-        Ok(Self(receiver))
+        Ok(Self { asked, ask })
+    }
+
+    /// Asks as the user does who sends a signal.
+    pub fn ask(&self) {
+        self.ask.send_modify(|count| *count += 1);
+    }
+
+    /// Asks as if this many signals had come by now; those that have come count.
+    pub fn ask_up_to(&self, times: u32) {
+        self.ask.send_modify(|count| *count = times.max(*count));
     }
 
     /// Waits for the n-th request.
     pub async fn reached(&mut self, times: u32) {
-        // The sender lives as long as the runtime; without it no request can come any more.
-        if self.0.wait_for(|&count| count >= times).await.is_err() {
+        // The sender is held here; without it no request could come any more.
+        if self.asked.wait_for(|&count| count >= times).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -61,6 +78,6 @@ impl Interrupts {
 
     /// Whether an end was asked for.
     pub fn any(&self) -> bool {
-        *self.0.borrow() > 0
+        *self.asked.borrow() > 0
     }
 }

@@ -11,7 +11,7 @@
 //!  │            (schedule)                  (operation, client)    (stats)                      │
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
 //!                                               │ Snapshot: an interval's delta, immutable, mergeable
-//!                    ├─▶ progress lines         └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ report
+//!             ├─▶ progress lines, or tui        └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ report
 //! ```
 //!
 //! Beside it: the *lab* (real servers that end with us), the *gate* (a proxy that sheds load as newer servers do; `wire` and
@@ -54,6 +54,7 @@ pub mod stderr;
 pub mod stub;
 pub mod timer;
 pub mod trial;
+pub mod tui;
 pub mod units;
 pub mod variants;
 pub mod wire;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::client::attempt;
+use crate::stderr;
 
 /// Whether the outcome is known and only the runtime's end is to come.
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -11,7 +12,14 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 pub fn install() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        if !attempt::inside_operation() && !ENDING.load(Ordering::Relaxed) {
+        if attempt::inside_operation() || ENDING.load(Ordering::Relaxed) {
+            return;
+        }
+        if stderr::is_held() {
+            // The screen is on: it shows this in its own way, and gives the terminal back in its own time.
+            let thread = std::thread::current();
+            stderr::tell(&format!("thread '{}' {info}", thread.name().unwrap_or("unnamed")));
+        } else {
             default(info);
         }
     }));

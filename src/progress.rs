@@ -7,9 +7,10 @@ use crate::cluster::Cluster;
 use crate::plan::Plan;
 use crate::plan::timeline::{Segment, segments};
 use crate::report::human::{micros, percent, quotient, rate};
+use crate::results::TrialFacts;
 use crate::results::facts::signed_seconds;
 use crate::results::figures::Figures;
-use crate::snapshot::{Event, Preparing, Snapshot};
+use crate::snapshot::{Event, Preparing, ServerFacts, Snapshot};
 use crate::stats::{OpStats, ratio};
 use crate::stderr::tell;
 
@@ -22,9 +23,11 @@ pub trait Progress {
     /// The data load goes on.
     fn preparing(&mut self, data: Preparing);
     /// The load begins, and this is where its results go.
-    fn started(&mut self, plan: &Plan, directory: &Path);
+    fn started(&mut self, facts: &TrialFacts, directory: &Path);
     /// An interval is over.
     fn snapshot(&mut self, plan: &Plan, snapshot: &Snapshot);
+    /// What the servers say of themselves at its end.
+    fn servers(&mut self, _: &[ServerFacts]) {}
     /// Something happened.
     fn event(&mut self, event: &Event);
 }
@@ -60,7 +63,8 @@ impl Progress for Lines {
         }
     }
 
-    fn started(&mut self, plan: &Plan, directory: &Path) {
+    fn started(&mut self, facts: &TrialFacts, directory: &Path) {
+        let plan = &facts.plan;
         self.segments = segments(plan);
         tell(&format!("load: profile {}, results in {}", plan.profile, directory.display()));
     }
@@ -86,7 +90,7 @@ impl Progress for Silent {
 
     fn preparing(&mut self, _: Preparing) {}
 
-    fn started(&mut self, _: &Plan, _: &Path) {}
+    fn started(&mut self, _: &TrialFacts, _: &Path) {}
 
     fn snapshot(&mut self, _: &Plan, _: &Snapshot) {}
 

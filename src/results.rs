@@ -18,7 +18,7 @@ pub(crate) mod facts;
 pub mod figures;
 mod hlog;
 mod host;
-mod intervals;
+pub(crate) mod intervals;
 mod notes;
 mod recording;
 pub mod recovery;

@@ -174,6 +174,15 @@ impl OpStats {
         self.backoff.entry(retry.min(MAX_RETRIES_TOLD_APART)).or_default()
     }
 
+    /// Latency of operations that succeeded at once, and of those that did after at least one retry.
+    pub fn latency_by_first_try(&self) -> (Latencies, Latencies) {
+        let (mut first, mut retried) = (Latencies::default(), Latencies::default());
+        for (&retries, stats) in &self.by_retries {
+            if retries == 0 { &mut first } else { &mut retried }.merge(&stats.latency);
+        }
+        (first, retried)
+    }
+
     /// (failed + timed out) ÷ (ok + failed + timed out); `None` when nothing ended.
     pub fn error_rate(&self) -> Option<f64> {
         let bad = self.outcomes.failed + self.outcomes.timed_out;

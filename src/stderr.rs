@@ -1,8 +1,11 @@
 //! Talking to people on standard error, without ever waiting for it: a terminal that was stopped, or a pipe that nobody
 //! reads, must hold up neither load nor results. What finds no room is lost.
+//!
+//! While something else has the terminal, what is said is held back, and said when the terminal is free again.
 
 use std::io::Write;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -12,9 +15,17 @@ const ROOM: usize = 1000;
 /// How long the end waits for what was said last.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Whether what is said is held back.
+static HELD: AtomicBool = AtomicBool::new(false);
+
+/// Who hears at once what is held back.
+type Listener = Box<dyn Fn(&str) + Send>;
+
 enum Word {
     Line(String),
     Flush(SyncSender<()>),
+    Hold(Listener),
+    Release,
 }
 
 /// Says a line. A reader that is gone must not end what goes on.
@@ -30,6 +41,27 @@ pub fn flush() {
     }
 }
 
+/// From here on lines go to `listener` alone, and to standard error only after [`release`].
+pub fn hold(listener: impl Fn(&str) + Send + 'static) {
+    flush();
+    if words().try_send(Word::Hold(Box::new(listener))).is_ok() {
+        HELD.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Says what was held back.
+pub fn release() {
+    if HELD.swap(false, Ordering::Relaxed) {
+        let _ = words().try_send(Word::Release);
+        flush();
+    }
+}
+
+/// Whether what is said is held back now.
+pub fn is_held() -> bool {
+    HELD.load(Ordering::Relaxed)
+}
+
 fn words() -> &'static SyncSender<Word> {
     static WORDS: OnceLock<SyncSender<Word>> = OnceLock::new();
     WORDS.get_or_init(|| {
@@ -41,14 +73,30 @@ fn words() -> &'static SyncSender<Word> {
 }
 
 fn say(words: &Receiver<Word>) {
+    let (mut held, mut listener): (Vec<String>, Option<Listener>) = (Vec::new(), None);
     for word in words {
         match word {
-            Word::Line(text) => {
-                let _ = writeln!(std::io::stderr(), "{text}");
-            }
+            Word::Line(text) => match &listener {
+                Some(hear) => {
+                    hear(&text);
+                    if held.len() < ROOM {
+                        held.push(text);
+                    }
+                }
+                None => write(&text),
+            },
             Word::Flush(done) => {
                 let _ = done.try_send(());
             }
+            Word::Hold(hear) => listener = Some(hear),
+            Word::Release => {
+                listener = None;
+                held.drain(..).for_each(|text| write(&text));
+            }
         }
     }
+}
+
+fn write(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -230,8 +230,8 @@ impl Running {
         interrupts: Interrupts,
     ) -> anyhow::Result<Finished> {
         let directory = setup.keeping.directory(&setup.plan.profile)?.clone();
-        progress.started(&setup.plan, directory.path());
         let facts = self.facts(setup, ground);
+        progress.started(&facts, directory.path());
         let mut writer = Writer::start(&directory, facts)?;
         let followed = self.follow(setup, ground, &mut writer, progress, interrupts).await;
         let ended = match followed {
@@ -282,6 +282,7 @@ impl Running {
                         if let Some(probing) = &probing {
                             probing.add_to(&mut facts, snapshot.end_ns);
                         }
+                        progress.servers(&facts);
                         for event in watch.events(&snapshot, &facts) {
                             progress.event(&event);
                             writer.event(event)?;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use self::matrix::Prepared;
 use super::target::given_uri;
-use super::{Outcome, open_profile, print, stub};
+use super::{Outcome, UsageError, colour, open_profile, print, stub};
 use crate::cli::{RunArgs, Ui};
 use crate::client::uri::Uri;
 use crate::interrupts::Interrupts;
@@ -24,6 +24,7 @@ use crate::results::{HostFacts, RunFacts, Summary};
 use crate::stderr::tell;
 use crate::stub::Script;
 use crate::trial::{self, Finished, Keeping, Setup};
+use crate::tui::{self, Screen, Theme};
 use crate::units::Span;
 use crate::variants::{Place, order};
 
@@ -55,15 +56,15 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         print(&dry_run(&args, given.as_ref(), &variants, &places))?;
         return Ok(Outcome::Done);
     }
+    if args.ui == Ui::Tui && !tui::is_possible() {
+        return Err(UsageError::new("--ui tui needs a terminal on standard error").into());
+    }
     if let Some(uri) = &given {
         // While Ctrl-C still ends this program by itself: it is an answer, too.
         checks::confirm(uri, variants.iter().map(|variant| &*variant.plan), args.yes)?;
     }
     let mut interrupts = Interrupts::listen()?;
-    let progress: Box<dyn Progress + Send> = match args.ui {
-        Ui::Auto | Ui::Lines => Box::new(Lines::default()),
-        Ui::None => Box::new(Silent),
-    };
+    let progress = progress(args.ui, args.ascii, &interrupts)?;
     let lab = match (given, &args.stub) {
         (None, None) => Some(Arc::new(start_lab(&variants, args.mongod.as_deref(), &interrupts).await?)),
         _ => None,
@@ -77,7 +78,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     let started = Timestamp::now();
     let (trials, failure) = run.trials(&places, &mut interrupts).await;
     let stopped = stop_lab(run.lab.take(), &mut interrupts).await;
-    let Some(directory) = run.keeping.found().filter(|_| !trials.is_empty()) else {
+    let keeping = Arc::clone(&run.keeping);
+    let Some(directory) = keeping.found().filter(|_| !trials.is_empty()) else {
         return Err(failure.unwrap_or_else(|| anyhow!("nothing was measured")));
     };
     let facts = RunFacts {
@@ -88,6 +90,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         notes: failure.iter().map(|failure| format!("{failure:#}")).collect(),
     };
     directory.finish(&facts, &trials)?;
+    // The terminal has to be given back before anything is printed on it.
+    drop(run.progress);
     print(&report::render(&trials, directory.path()))?;
     if trials.iter().any(|trial| !trial.broken.is_empty()) {
         bail!("the numbers do not add up, so this run cannot be trusted");
@@ -95,6 +99,15 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     failure.map_or(Ok(()), Err)?;
     stopped?;
     Ok(if interrupts.any() { Outcome::Interrupted } else { Outcome::Done })
+}
+
+fn progress(ui: Ui, ascii: bool, interrupts: &Interrupts) -> anyhow::Result<Box<dyn Progress + Send>> {
+    Ok(match ui {
+        Ui::None => Box::new(Silent),
+        Ui::Auto if !tui::is_expected() => Box::new(Lines::default()),
+        Ui::Lines => Box::new(Lines::default()),
+        Ui::Auto | Ui::Tui => Box::new(Screen::new(Theme::new(colour(), ascii), interrupts.clone())?),
+    })
 }
 
 /// A run under way.

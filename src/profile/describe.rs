@@ -215,7 +215,7 @@ fn staleness(plan: &Plan) -> String {
 }
 
 /// What a fault does, in words.
-fn fault(fault: &Fault) -> String {
+pub fn fault(fault: &Fault) -> String {
     match fault {
         Fault::LimitRequests(fault) => format!("rejects requests beyond {}", limit(&fault.limit)),
         Fault::LimitConnections(fault) => format!("refuses connections beyond {}", limit(&fault.limit)),

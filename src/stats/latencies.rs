@@ -81,6 +81,26 @@ impl Latencies {
             .then(|| histogram.value_at_quantile(quantile))
     }
 
+    /// The smallest and the largest, in microseconds, to three digits; `None` when empty.
+    pub fn range_us(&self) -> Option<(u64, u64)> {
+        self.histogram.as_ref().map(|histogram| (histogram.min(), histogram.max()))
+    }
+
+    /// How many lie between each two neighbours of some ascending times in microseconds, the earlier one included; one
+    /// number less than there are times. What lies outside is left out.
+    pub fn spread(&self, bounds_us: &[f64]) -> Vec<u64> {
+        let mut counts = vec![0; bounds_us.len().saturating_sub(1)];
+        for bucket in self.histogram.iter().flat_map(Histogram::iter_recorded) {
+            #[expect(clippy::cast_precision_loss, reason = "times are far below 2^53 microseconds")]
+            let us = bucket.value_iterated_to() as f64;
+            let place = bounds_us.partition_point(|&bound| bound <= us);
+            if let Some(count) = place.checked_sub(1).and_then(|place| counts.get_mut(place)) {
+                *count += bucket.count_at_value();
+            }
+        }
+        counts
+    }
+
     /// The histogram itself, for formats that carry whole distributions; `None` when empty.
     pub const fn histogram(&self) -> Option<&Histogram<u64>> {
         self.histogram.as_ref()

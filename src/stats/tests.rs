@@ -149,3 +149,26 @@ fn too_many_retries_are_counted_together() {
     assert_eq!(stats.by_retries.keys().copied().collect::<Vec<_>>(), [255]);
     assert_eq!((stats.by_retries[&255].ok, stats.backoff[&255].count()), (2, 1));
 }
+
+#[test]
+fn a_spread_counts_every_time_between_its_bounds_once() {
+    let mut times = Latencies::default();
+    assert_eq!((times.range_us(), times.spread(&[1.0, 10.0])), (None, vec![0]));
+    for us in [1, 9, 10, 99, 100, 5_000] {
+        times.record_ns(us * 1000);
+    }
+    assert_eq!(times.range_us().map(|(least, _)| least), Some(1));
+    assert_eq!(times.spread(&[1.0, 10.0, 100.0, 1000.0]), [2, 2, 1]);
+    assert_eq!(times.spread(&[]), [0; 0]);
+}
+
+#[test]
+fn first_tries_and_retried_operations_are_told_apart() {
+    let mut stats = OpStats::default();
+    for (retries, us) in [(0, 100), (0, 200), (1, 5_000), (2, 9_000)] {
+        stats.with_retries(retries).latency.record_ns(us * 1000);
+    }
+    let (first, retried) = stats.latency_by_first_try();
+    assert_eq!((first.count(), first.mean_us()), (2, Some(150)));
+    assert_eq!((retried.count(), retried.mean_us()), (2, Some(7_000)));
+}

@@ -1,0 +1,225 @@
+//! What the screen knows: everything it shows is made from here, and everything here is what the results files get too.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::history::{Counts, History};
+use crate::plan::load::Phase;
+use crate::plan::timeline::{Segment, nanos};
+use crate::results::TrialFacts;
+use crate::results::accumulated::{Accumulated, GeneratorSummary};
+use crate::results::facts::{operations, seconds};
+use crate::results::figures::Figures;
+use crate::results::intervals::merged;
+use crate::snapshot::{ErrorCount, Event, Generator, ServerFacts, ServerStats, Snapshot};
+use crate::stats::OpStats;
+
+/// The most events and messages that are kept.
+const EVENTS: usize = 200;
+
+/// Statistics over some time: of each of the plan's operations, and of all.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// What the time is called.
+    pub name: String,
+    /// Its length so far.
+    pub length_s: f64,
+    /// By position in the plan.
+    operations: Vec<OpStats>,
+    all: OpStats,
+}
+
+impl Window {
+    fn new(name: &str, length_s: f64, operations: Vec<OpStats>) -> Self {
+        let mut all = OpStats::default();
+        operations.iter().for_each(|stats| all.merge(stats));
+        Self { name: name.to_owned(), length_s, operations, all }
+    }
+
+    /// Of one operation, or of all.
+    pub fn of(&self, operation: Option<usize>) -> &OpStats {
+        operation.and_then(|o| self.operations.get(o)).unwrap_or(&self.all)
+    }
+}
+
+/// Something that happened, or that people are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// When, in nanoseconds since Go; `None` when it was before or nobody knows.
+    pub at_ns: Option<i64>,
+    /// What.
+    pub text: String,
+}
+
+/// What is known of one server.
+#[derive(Clone, Debug, Default)]
+pub struct Server {
+    /// `primary`, `secondary` …; empty before it was asked.
+    pub role: String,
+    /// What the client saw of it in the last interval.
+    pub seen: ServerStats,
+}
+
+/// How the load generator fares.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Health {
+    /// In the last interval.
+    pub generator: Generator,
+    /// Processors it kept busy.
+    pub cpus: Option<f64>,
+    /// It uses up the machine, so it is the limit itself.
+    pub saturated: bool,
+    /// Due operations wait for a worker.
+    pub behind: bool,
+}
+
+/// Everything known of the trial that runs.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// What is known from the start.
+    pub facts: TrialFacts,
+    /// The last interval.
+    pub last: Option<Window>,
+    /// The segment that goes on, by the intended starts of operations.
+    pub part: Option<Window>,
+    /// The measured segment before it.
+    pub before: Option<Window>,
+    /// All that has been.
+    pub history: History,
+    /// By address.
+    pub servers: BTreeMap<String, Server>,
+    /// The newest last.
+    pub events: VecDeque<Told>,
+    /// Overloads that are on, and where.
+    pub on: BTreeMap<String, String>,
+    /// The load generator itself.
+    pub health: Health,
+    /// The segment that the last interval lies in.
+    segment: usize,
+    sums: Accumulated,
+}
+
+impl Model {
+    /// Nothing has happened yet.
+    pub fn new(facts: TrialFacts) -> Self {
+        let sums = Accumulated::new(&facts.plan);
+        Self {
+            facts,
+            last: None,
+            part: None,
+            before: None,
+            history: History::default(),
+            servers: BTreeMap::new(),
+            events: VecDeque::new(),
+            on: BTreeMap::new(),
+            health: Health::default(),
+            segment: 0,
+            sums,
+        }
+    }
+
+    /// An interval is over.
+    pub fn add(&mut self, snapshot: &Snapshot) {
+        let plan = &self.facts.plan;
+        self.sums.add(plan, snapshot);
+        self.segment = snapshot.segment.min(self.sums.segments.len() - 1);
+        let operations: Vec<OpStats> = (0..plan.operations.len()).map(|i| merged(snapshot, i)).collect();
+        let length_s = seconds(snapshot.end_ns.saturating_sub(snapshot.start_ns));
+        let last = Window::new("last interval", length_s, operations);
+        let counts = std::iter::once(&last.all).chain(&last.operations).map(Counts::of).collect();
+        self.history.add(snapshot.start_ns, snapshot.end_ns, counts);
+        self.last = Some(last);
+        self.part = Some(self.window(self.segment));
+        let before = self.segment.checked_sub(1);
+        self.before = before.filter(|&i| self.segments()[i].phase == Phase::Measure).map(|i| self.window(i));
+        for server in &snapshot.servers {
+            self.servers.entry(server.address.clone()).or_default().seen = server.clone();
+        }
+        self.health.generator = snapshot.generator;
+        self.health.cpus = GeneratorSummary::of(snapshot).cpu_share();
+    }
+
+    /// What the servers said of themselves at the last interval's end.
+    pub fn servers(&mut self, facts: Vec<ServerFacts>) {
+        for server in facts {
+            self.servers.entry(server.address).or_default().role = server.role;
+        }
+    }
+
+    /// Something happened.
+    pub fn event(&mut self, event: Event) {
+        match event.kind.as_str() {
+            "overload_on" => {
+                self.on.insert(event.subject.clone(), event.detail.clone());
+            }
+            "overload_off" => {
+                self.on.remove(&event.subject);
+            }
+            "generator_saturated" => self.health.saturated = true,
+            "generator_free" => self.health.saturated = false,
+            "behind" => self.health.behind = true,
+            "caught_up" => self.health.behind = false,
+            _ => {}
+        }
+        let words = [event.kind.replace('_', " "), event.subject, event.detail];
+        let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        self.tell(Told { at_ns: Some(event.at_ns), text: words.join("  ") });
+    }
+
+    /// People are told something.
+    pub fn note(&mut self, text: String) {
+        let at_ns = i64::try_from(self.sums.end_ns).ok().filter(|_| self.last.is_some());
+        self.tell(Told { at_ns, text });
+    }
+
+    fn tell(&mut self, told: Told) {
+        if self.events.len() >= EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(told);
+    }
+
+    /// The parts of the trial.
+    pub fn segments(&self) -> &[Segment] {
+        &self.sums.segments
+    }
+
+    /// Where the last interval ended, since Go.
+    pub const fn end_ns(&self) -> u64 {
+        self.sums.end_ns
+    }
+
+    /// When the measured time is over, since Go.
+    pub fn measured_until_ns(&self) -> u64 {
+        let load = &self.facts.plan.load;
+        nanos(load.warmup.duration() + load.duration.duration())
+    }
+
+    /// Positions and names of the operations that run.
+    pub fn operations(&self) -> impl Iterator<Item = (usize, &str)> {
+        operations(&self.facts.plan)
+    }
+
+    /// What an operation, or all together, is called.
+    pub fn name(&self, operation: Option<usize>) -> &str {
+        operation.and_then(|o| self.facts.plan.operations.get(o)).map_or("all", |o| &o.name)
+    }
+
+    /// Every error so far, by segment, operation, level and class.
+    pub fn errors(&self) -> impl Iterator<Item = &ErrorCount> {
+        self.sums.errors.values()
+    }
+
+    /// Statistics with what is known of them.
+    pub fn figures<'a>(&self, operation: Option<usize>, stats: &'a OpStats) -> Figures<'a> {
+        Figures::new(&self.facts.plan, operation, stats)
+    }
+
+    fn window(&self, segment: usize) -> Window {
+        let Segment { name, start_ns, end_ns, .. } = &self.segments()[segment];
+        let length_s = seconds(self.sums.end_ns.min(*end_ns).saturating_sub(*start_ns));
+        let operations = (0..self.facts.plan.operations.len())
+            .map(|operation| self.sums.merged(&[segment], Some(operation)))
+            .collect();
+        Window::new(name, length_s, operations)
+    }
+}
