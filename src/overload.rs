@@ -18,7 +18,7 @@ mod tickets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use futures_util::future::join_all;
@@ -31,8 +31,14 @@ use crate::lab::Lab;
 use crate::plan::{Fault, Mechanism, Members, Overload};
 use crate::snapshot::ServerFacts;
 
-/// No member is waited for longer when a fault is applied or undone.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// No member is waited for longer when a fault is applied or undone. An overloaded one may take seconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a primary is looked for: an election takes ten seconds and more.
+const ELECTION: Duration = Duration::from_secs(20);
+
+/// How often somebody who waits looks again.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The servers that faults are applied to, and how they are reached.
 pub struct Ground {
@@ -120,7 +126,7 @@ impl Bench {
     pub fn new(ground: Ground) -> Self {
         let journal = match ground.lab {
             Some(_) => None,
-            None => Some(Journal::new(&ground.control, &ground.data.db)),
+            None => Some(Journal::new(&ground.control)),
         };
         Self { ground, journal, mechanisms: BTreeMap::new(), on: Mutex::default() }
     }
@@ -128,15 +134,30 @@ impl Bench {
     /// Undoes what a run that was killed has left on, and says where that was.
     ///
     /// # Errors
-    /// When the journal cannot be read, a member it names does not obey, or the run that put the fault on still runs.
+    /// When the journal cannot be read, the run that put a fault on still runs, or a member does not obey: the others are
+    /// set right all the same.
     pub async fn undo_leftovers(&self, mut say: impl FnMut(&str)) -> anyhow::Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
-        for left in journal.leftovers(&self.ground.cluster).await? {
+        let mut failed = Vec::new();
+        for left in journal.leftovers(&self.ground.cluster, &mut say).await? {
             let member = &self.ground.cluster.members[left.member];
-            patiently(member, left.applied.undo(&self.ground, left.member)).await?;
-            journal.cross_out(&member.address, left.kind).await;
-            say(&format!("{}: undid {} that an earlier run was killed over", member.address, left.kind));
+            let undoing = left.applied.undo(&self.ground, left.member);
+            match patiently_for(member, left.applied.patience(), undoing).await {
+                Ok(_) => {
+                    journal.cross_out(&left.entry).await;
+                    say(&format!(
+                        "{}: undid {} that an earlier run was killed over",
+                        member.address, left.kind
+                    ));
+                }
+                Err(error) => failed.push(format!("{} at {}: {error:#}", left.kind, member.address)),
+            }
         }
+        ensure!(
+            failed.is_empty(),
+            "an earlier run was killed over faults that are still on: {}",
+            failed.join("; ")
+        );
         Ok(())
     }
 
@@ -168,10 +189,16 @@ impl Bench {
         }
         match &overload.fault {
             Fault::LimitRequests(fault) => {
-                return limiter::choose(ground, fault.mechanism, limiter::REQUESTS).await.map(Some);
+                let settings = limiter::request_settings(fault);
+                return limiter::choose(ground, fault.mechanism, limiter::REQUESTS, &settings)
+                    .await
+                    .map(Some);
             }
             Fault::LimitConnections(fault) => {
-                return limiter::choose(ground, fault.mechanism, limiter::CONNECTIONS).await.map(Some);
+                let settings = limiter::connection_settings(fault);
+                return limiter::choose(ground, fault.mechanism, limiter::CONNECTIONS, &settings)
+                    .await
+                    .map(Some);
             }
             Fault::FailCommand(_) => {
                 for member in &ground.cluster.members {
@@ -209,9 +236,15 @@ impl Bench {
         let targets = self.targets(&overload.members).await?;
         let kind = overload.fault.kind();
         for &number in &targets {
-            // Roles can change hands between two overloads that the plan kept apart by them.
+            // One that ends as this one begins may still be on its way. And roles can change hands between two overloads
+            // that the plan kept apart by them.
+            let is_on = || self.on().iter().any(|on| on.member == number && on.kind == kind);
+            let since = Instant::now();
+            while is_on() && since.elapsed() < PATIENCE {
+                tokio::time::sleep(LOOK).await;
+            }
             ensure!(
-                !self.on().iter().any(|on| on.member == number && on.kind == kind),
+                !is_on(),
                 "{} has {kind} on already, and can have one alone",
                 self.ground.cluster.members[number].address
             );
@@ -249,7 +282,7 @@ impl Bench {
             Fault::Tickets(fault) => tickets::apply(member, fault, put).await?,
             Fault::HoldTickets(fault) => put(hold_tickets::start(ground, number, fault).await?).await?,
             Fault::LatencyEvent(fault) => {
-                put(Applied::LatencyEvent(ground.data.coll.clone(), None)).await?;
+                put(Applied::LatencyEvent(ground.data.clone(), None)).await?;
                 self.note(name, number, latency_event::start(ground, fault));
             }
             Fault::Stall {} => {
@@ -304,6 +337,22 @@ impl Bench {
         self.undo_where(|_| true).await
     }
 
+    /// What is still on, for somebody who does not wait for its end.
+    pub fn left_on(&self) -> anyhow::Error {
+        let on: Vec<String> = self
+            .on()
+            .iter()
+            .map(|on| format!("{} at {}", on.kind, self.ground.cluster.members[on.member].address))
+            .collect();
+        match (on.is_empty(), &self.journal) {
+            (true, _) | (_, None) => anyhow!("left at the third request"),
+            (false, Some(_)) => anyhow!(
+                "left at the third request with faults on ({}): `overdrive restore` or the next run sets them right",
+                on.join(", ")
+            ),
+        }
+    }
+
     /// The last applied is the first undone: what made the others safe goes last.
     async fn undo_where(&self, wanted: impl Fn(&On) -> bool) -> Undone {
         let mut by_member: BTreeMap<usize, Vec<On>> = BTreeMap::new();
@@ -335,7 +384,7 @@ impl Bench {
             patiently_for(member, on.applied.patience(), on.applied.undo(&self.ground, on.member)).await?;
         self.on().retain(|other| !other.is(on));
         if let Some(journal) = &self.journal {
-            journal.cross_out(&member.address, on.kind).await;
+            journal.cross_out(&Journal::entry(&member.address, on.kind)).await;
         }
         Ok(format!("{}: {said}", member.address))
     }
@@ -347,7 +396,16 @@ impl Bench {
     async fn targets(&self, members: &Members) -> anyhow::Result<Vec<usize>> {
         let cluster = &self.ground.cluster;
         let count = cluster.members.len();
-        let primary = || async { cluster.primary().await.context("there is no primary to overload") };
+        let primary = || async {
+            let since = Instant::now();
+            loop {
+                match cluster.primary().await {
+                    Some(primary) => return Ok(primary),
+                    None if since.elapsed() > ELECTION => bail!("there is no primary to overload"),
+                    None => tokio::time::sleep(LOOK).await,
+                }
+            }
+        };
         Ok(match members {
             Members::All => (0..count).collect(),
             Members::Primary => vec![primary().await?],

@@ -14,9 +14,9 @@ use anyhow::{Context, anyhow, bail};
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use mongodb::{Client, Namespace};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use self::staleness::Probe;
 use self::watch::Watch;
@@ -27,7 +27,7 @@ use crate::control::Control;
 use crate::engine;
 use crate::interrupts::Interrupts;
 use crate::lab::Lab;
-use crate::overload::{self, Bench};
+use crate::overload::{self, Bench, Undone};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::results::{self, EndFacts, RunDirectory, Summary, TrialFacts, Writer};
@@ -125,7 +125,11 @@ pub async fn run(
         () = second(interrupts) => Err(anyhow!("left at the second request: results are not whole")),
     };
     // Whatever happened, and before anything else is said about it.
-    let undone = ground.bench.undo_all().await.complete();
+    let undone = tokio::select! {
+        undone = ground.undo_all() => undone.complete(),
+        // Whoever asks a third time wants to leave, whatever stays behind.
+        () = interrupts.reached(3) => Err(ground.bench.left_on()),
+    };
     if let Some(probe) = &ground.probe {
         probe.clear().await;
     }
@@ -141,6 +145,21 @@ struct Ground {
     control: Client,
     bench: Arc<Bench>,
     probe: Option<Arc<Probe>>,
+    /// The timeline's changes.
+    changes: TaskTracker,
+    /// Says that none is to be begun any more.
+    end: CancellationToken,
+}
+
+impl Ground {
+    /// Undoes everything, once what is being put on is on: a command that was sent must not come after the one that
+    /// undoes it.
+    async fn undo_all(&self) -> Undone {
+        self.end.cancel();
+        self.changes.close();
+        let _ = tokio::time::timeout(HANDOVER, self.changes.wait()).await;
+        self.bench.undo_all().await
+    }
 }
 
 async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Ground> {
@@ -165,7 +184,8 @@ async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Grou
     };
     let bench = Bench::prepare(ground, &setup.plan.overloads, |text| progress.note(text)).await?;
     let probe = Probe::prepare(&setup.plan, &cluster, &control).await?.map(Arc::new);
-    Ok(Ground { cluster, control, bench: Arc::new(bench), probe })
+    let (changes, end) = (TaskTracker::new(), CancellationToken::new());
+    Ok(Ground { cluster, control, bench: Arc::new(bench), probe, changes, end })
 }
 
 /// Everything from the data on, during which faults may be on.
@@ -265,11 +285,10 @@ impl Running {
         let go = Instant::now();
         let probing = ground.probe.as_ref().map(|probe| probe.start(go));
         let (events_sender, mut events) = mpsc::channel(REPORTS);
-        let (plan, bench, end) =
-            (Arc::clone(&setup.plan), Arc::clone(&ground.bench), CancellationToken::new());
-        let timeline = timeline::follow(plan, bench, go, events_sender, end.clone());
-        // However this ends, nothing is put on any more: what is on is about to be undone.
-        let mut timeline = AbortOnDropHandle::new(tokio::spawn(timeline));
+        let (plan, bench) = (Arc::clone(&setup.plan), Arc::clone(&ground.bench));
+        let timeline = timeline::follow(plan, bench, go, events_sender, ground.end.clone());
+        let (ended, mut timeline_end) = oneshot::channel();
+        ground.changes.spawn(async move { ended.send(timeline.await) });
         let mut watch = Watch::default();
         let (mut stopped_ns, mut trouble, mut timeline_over) = (None, None, false);
         let totals = loop {
@@ -297,7 +316,7 @@ impl Running {
                     progress.event(&event);
                     writer.event(event)?;
                 }
-                result = &mut timeline, if !timeline_over => {
+                result = &mut timeline_end, if !timeline_over => {
                     timeline_over = true;
                     trouble = result.context("the timeline died")?.err();
                     if let Some(why) = &trouble {
@@ -311,16 +330,8 @@ impl Running {
                 }
             }
         };
-        if !timeline_over {
-            // A command that it has sent must not come after those that undo it.
-            end.cancel();
-            if tokio::time::timeout(HANDOVER, &mut timeline).await.is_err() {
-                timeline.abort();
-                let _ = timeline.await;
-            }
-        }
         // What is on is undone before the files say how it ended.
-        let undone = ground.bench.undo_all().await;
+        let undone = ground.undo_all().await;
         events.close();
         while let Some(event) = events.recv().await {
             writer.event(event)?;

@@ -110,6 +110,8 @@ struct Line {
     lifeline: Option<ChildStdin>,
     /// Everything it says that is no death: one answer per line sent.
     answers: UnboundedReceiver<Report>,
+    /// Answers to questions whose askers did not wait.
+    owed: usize,
 }
 
 impl Keeper {
@@ -129,7 +131,7 @@ impl Keeper {
         let (answer, answers) = unbounded_channel();
         let mut keeper = Self {
             child: Some(child),
-            line: tokio::sync::Mutex::new(Line { lifeline, answers }),
+            line: tokio::sync::Mutex::new(Line { lifeline, answers, owed: 0 }),
             directory: PathBuf::new(),
             members: Mutex::default(),
             deaths: Arc::clone(&deaths),
@@ -215,7 +217,14 @@ impl Keeper {
         let pipe = line.lifeline.as_mut().context("the lab's keeper is being stopped")?;
         // A line is far smaller than a pipe's buffer, so this does not block.
         pipe.write_all(&text).context("the lab's keeper has ended")?;
-        line.answers.recv().await.context("the lab's keeper has ended without a word")
+        line.owed += 1;
+        loop {
+            let answer = line.answers.recv().await.context("the lab's keeper has ended without a word")?;
+            line.owed -= 1;
+            if line.owed == 0 {
+                return Ok(answer);
+            }
+        }
     }
 }
 

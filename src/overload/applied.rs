@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mongodb::Namespace;
+
 use super::gates::{self, Part};
 use super::hold_tickets::Holders;
 use super::latency_event::{self, Inserting};
@@ -25,7 +27,7 @@ pub enum Applied {
     /// Operations that hold tickets.
     HoldTickets(Arc<Holders>),
     /// Documents in a collection, and the task that inserts them unless an earlier run did.
-    LatencyEvent(String, Option<Arc<Inserting>>),
+    LatencyEvent(Namespace, Option<Arc<Inserting>>),
     /// A stopped process.
     Stall,
     /// A killed process.
@@ -54,8 +56,8 @@ impl Applied {
             }
             Self::Gate(part, before) => gates::undo(ground, number, *part, before),
             Self::HoldTickets(holders) => Ok(holders.stop().await),
-            Self::LatencyEvent(collection, inserting) => {
-                latency_event::undo(ground, collection, inserting.as_deref()).await
+            Self::LatencyEvent(data, inserting) => {
+                latency_event::undo(ground, data, inserting.as_deref()).await
             }
             Self::Stall => processes::go_on(ground, number).map(|()| "goes on".to_owned()),
             Self::Kill => processes::restart(ground, number).await.map(|()| "started again".to_owned()),

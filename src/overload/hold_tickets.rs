@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use bson::{Document, doc};
@@ -58,14 +58,14 @@ pub async fn start(ground: &Ground, number: usize, fault: &HoldTickets) -> anyho
     let holder = || {
         let (client, count) = (client.clone(), Arc::clone(&held));
         let (database, command) = command(way, ground, fault.hold.duration());
-        AbortOnDropHandle::new(tokio::spawn(hold(client, database, command, count)))
+        AbortOnDropHandle::new(tokio::spawn(hold(client, database, command, fault.hold.duration(), count)))
     };
     let tasks = (0..fault.count).map(|_| holder()).collect();
     Ok(Applied::HoldTickets(Arc::new(Holders { held, tasks, client })))
 }
 
 impl Holders {
-    /// Lets go; what is under way ends with its connection.
+    /// Lets go; what is under way ends with its holding time, which is short.
     pub async fn stop(&self) -> String {
         self.tasks.iter().for_each(|task| task.abort());
         shut_down(self.client.clone()).await;
@@ -73,10 +73,13 @@ impl Holders {
     }
 }
 
-async fn hold(client: Client, database: String, command: Document, held: Arc<AtomicU64>) {
+async fn hold(client: Client, database: String, command: Document, hold: Duration, held: Arc<AtomicU64>) {
     loop {
+        let since = Instant::now();
         match client.database(&database).run_command(command.clone()).await {
-            Ok(_) => drop(held.fetch_add(1, Ordering::Relaxed)),
+            Ok(_) if since.elapsed() >= hold => drop(held.fetch_add(1, Ordering::Relaxed)),
+            // It came back at once, as a script does that finds no document: nothing was held.
+            Ok(_) => tokio::time::sleep(PAUSE).await,
             // A server that refuses now may not later: the plan says that tickets are held.
             Err(_) => tokio::time::sleep(PAUSE).await,
         }

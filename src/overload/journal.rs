@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use bson::{Bson, Document, doc};
 use futures_util::TryStreamExt;
-use mongodb::{Client, Collection};
+use mongodb::{Client, Collection, Namespace};
 
 use super::applied::Applied;
 use crate::client::errors;
@@ -13,20 +13,30 @@ use crate::cluster::Cluster;
 use crate::owner;
 use crate::profile::FAULT_KINDS;
 
-/// The collection, in the data's database.
-pub const COLLECTION: &str = "overdrive.faults";
+/// Where it is kept: in one place on a cluster, whatever namespace a run loads, so that every run finds what any left.
+const DATABASE: &str = "overdrive";
+/// The collection in it.
+const COLLECTION: &str = "overdrive.faults";
 
-/// Nothing waits longer for the journal.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The code of a server that does not let us look.
+const UNAUTHORIZED: i32 = 13;
+
+/// The code of an entry that is there already.
+const DUPLICATE_KEY: i32 = 11000;
+
+/// Nothing waits longer for the journal; a majority write on an overloaded cluster takes its time.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The list of applications that a limiter exempts: part of a fault, and the last to be undone.
 const EXEMPTIONS: &str = "exemptions";
 
-/// The journal of one database.
+/// The journal of a cluster.
 pub struct Journal(Collection<Document>);
 
 /// Something that an earlier run has left on.
 pub struct Leftover {
+    /// Its entry's key.
+    pub entry: String,
     /// Its kind.
     pub kind: &'static str,
     /// The member's number.
@@ -36,9 +46,14 @@ pub struct Leftover {
 }
 
 impl Journal {
-    /// That of a database.
-    pub fn new(control: &Client, database: &str) -> Self {
-        Self(control.database(database).collection(COLLECTION))
+    /// That of the cluster which `control` reaches.
+    pub fn new(control: &Client) -> Self {
+        Self(control.database(DATABASE).collection(COLLECTION))
+    }
+
+    /// The key of a fault's entry.
+    pub fn entry(address: &str, kind: &str) -> String {
+        format!("{address} {kind}")
     }
 
     /// Writes down that something is about to be on. What ends by itself needs no entry.
@@ -47,36 +62,69 @@ impl Journal {
     /// When that cannot be stored.
     pub async fn write_down(&self, address: &str, kind: &str, applied: &Applied) -> anyhow::Result<()> {
         let Some(particulars) = particulars(applied) else { return Ok(()) };
-        let mut entry = owner::this();
-        entry.extend(doc! { "member": address, "kind": kind });
+        let key = Self::entry(address, kind);
+        let mut entry = doc! { "_id": &key, "member": address, "kind": kind };
+        entry.extend(owner::this());
         entry.extend(particulars);
-        let written = self.0.update_one(key(address, kind), doc! { "$set": entry }).upsert(true);
-        tokio::time::timeout(PATIENCE, async { written.await })
-            .await
-            .context("writing the fault down took too long")?
-            .map(drop)
-            .map_err(|e| anyhow!("writing the fault down failed: {}", errors::message(&e)))
+        let writing = async {
+            match self.0.insert_one(&entry).await {
+                // Ours from before, or of a run that has ended since: whoever still needs it is left alone.
+                Err(error) if errors::classify(&error).code == Some(DUPLICATE_KEY) => {
+                    let theirs = self.0.find_one(doc! { "_id": &key }).await?.unwrap_or_default();
+                    match owner::running(&theirs) {
+                        Some(process) => Ok(Some(process)),
+                        None => {
+                            self.0.replace_one(doc! { "_id": &key }, &entry).upsert(true).await.map(|_| None)
+                        }
+                    }
+                }
+                result => result.map(|_| None),
+            }
+        };
+        let written: mongodb::error::Result<Option<i64>> =
+            tokio::time::timeout(PATIENCE, writing).await.context("writing the fault down took too long")?;
+        match written.map_err(|e| anyhow!("writing the fault down failed: {}", errors::message(&e)))? {
+            Some(process) => {
+                bail!("another run on this machine (process {process}) has {kind} on at {address}")
+            }
+            None => Ok(()),
+        }
     }
 
     /// Crosses out what is off. An entry that stays only makes the next start turn it off again.
-    pub async fn cross_out(&self, address: &str, kind: &str) {
-        let _ = tokio::time::timeout(PATIENCE, async { self.0.delete_one(key(address, kind)).await }).await;
+    pub async fn cross_out(&self, entry: &str) {
+        let key = doc! { "_id": entry };
+        let _ = tokio::time::timeout(PATIENCE, async { self.0.delete_one(key).await }).await;
     }
 
     /// What is written down of these members, in the order in which to undo it.
     ///
     /// # Errors
     /// When it cannot be read, its run still runs, or this version does not know it.
-    pub async fn leftovers(&self, cluster: &Cluster) -> anyhow::Result<Vec<Leftover>> {
+    pub async fn leftovers(
+        &self,
+        cluster: &Cluster,
+        mut say: impl FnMut(&str),
+    ) -> anyhow::Result<Vec<Leftover>> {
         let failed = |e: mongodb::error::Error| {
             anyhow!("reading the journal of faults failed: {}", errors::message(&e))
         };
-        let entries: Vec<Document> =
-            self.0.find(doc! {}).await.map_err(failed)?.try_collect().await.map_err(failed)?;
+        let entries = async { self.0.find(doc! {}).await?.try_collect::<Vec<Document>>().await }.await;
+        let entries = match entries {
+            // Who may not look may not have written either.
+            Err(error) if errors::classify(&error).code == Some(UNAUTHORIZED) => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
         let mut leftovers = Vec::new();
         for entry in entries {
             let address = entry.get_str("member").unwrap_or_default();
-            let Some(member) = cluster.members.iter().position(|member| member.address == address) else {
+            // A server that stands alone may be spelt in several ways, and is always the one that is meant.
+            let only = (cluster.members.len() == 1).then_some(0);
+            let member = cluster.members.iter().position(|member| member.address == address).or(only);
+            let Some(member) = member else {
+                say(&format!(
+                    "{address} is written down with a fault on, but is no member any more: see to it there"
+                ));
                 continue;
             };
             if let Some(process) = owner::running(&entry) {
@@ -89,22 +137,19 @@ impl Journal {
             let (kind, applied) = known.zip(applied(kind, &entry)).with_context(|| {
                 format!("{address} has '{kind}' on, which this version does not know how to undo")
             })?;
-            leftovers.push(Leftover { kind, member, applied });
+            let key = entry.get_str("_id").unwrap_or_default().to_owned();
+            leftovers.push(Leftover { entry: key, kind, member, applied });
         }
         leftovers.sort_by_key(|left| left.kind == EXEMPTIONS);
         Ok(leftovers)
     }
 }
 
-fn key(address: &str, kind: &str) -> Document {
-    doc! { "_id": format!("{address} {kind}") }
-}
-
 /// What undoing takes, beside the kind; `None` for what ends by itself.
 fn particulars(applied: &Applied) -> Option<Document> {
     match applied {
         Applied::FailCommand { .. } | Applied::StepDown => Some(Document::new()),
-        Applied::LatencyEvent(collection, _) => Some(doc! { "collection": collection }),
+        Applied::LatencyEvent(data, _) => Some(doc! { "database": &data.db, "collection": &data.coll }),
         Applied::Parameters(before) => {
             let list: Vec<Bson> =
                 before.iter().map(|(name, value)| doc! { "name": name, "value": value }.into()).collect();
@@ -119,7 +164,10 @@ fn particulars(applied: &Applied) -> Option<Document> {
 fn applied(kind: &str, entry: &Document) -> Option<Applied> {
     Some(match kind {
         "fail_command" => Applied::FailCommand { before: None },
-        "latency_event" => Applied::LatencyEvent(entry.get_str("collection").ok()?.to_owned(), None),
+        "latency_event" => {
+            let text = |field| entry.get_str(field).ok();
+            Applied::LatencyEvent(Namespace::new(text("database")?, text("collection")?), None)
+        }
         "step_down" => Applied::StepDown,
         _ => {
             let before = entry.get_array("before").ok()?.iter().map(|setting| {

@@ -23,11 +23,17 @@ pub const CONNECTIONS: &str = "ingressConnectionEstablishmentRateLimiterEnabled"
 /// Whom the limit on requests does not apply to, by the beginnings of their applications' names.
 const EXEMPTIONS: &str = "ingressRequestRateLimiterApplicationExemptions";
 
+/// How many requests wait; servers that do not know it reject at once.
+const QUEUE: &str = "ingressRequestAdmissionMaxQueueDepth";
+
+/// Whether rejections may be retried; servers that do not know it say that they may.
+const RETRIES: &str = "ingressRequestRateLimiterAllowRetries";
+
 /// How the list of exemptions is called among what is on.
 const EXEMPTIONS_KIND: &str = "exemptions";
 
-/// How often the probe asks.
-const PROBES: i64 = 5;
+/// How often the probe asks: far more than the members ask each other meanwhile, who may be exempt when it is not.
+const PROBES: i64 = 500;
 
 /// A limit that nobody meets.
 const BOUNDLESS: i32 = 1_000_000;
@@ -36,7 +42,12 @@ const BOUNDLESS: i32 = 1_000_000;
 ///
 /// # Errors
 /// When what was asked for is not to be had, or nothing is.
-pub async fn choose(ground: &Ground, wanted: Option<Mechanism>, switch: &str) -> anyhow::Result<Mechanism> {
+pub async fn choose(
+    ground: &Ground,
+    wanted: Option<Mechanism>,
+    switch: &str,
+    settings: &[Setting],
+) -> anyhow::Result<Mechanism> {
     let gates = ground.lab.as_ref().is_some_and(|lab| !lab.gates().is_empty());
     let version = &ground.cluster.version;
     let native = match wanted {
@@ -47,7 +58,12 @@ pub async fn choose(ground: &Ground, wanted: Option<Mechanism>, switch: &str) ->
         Some(Mechanism::Native) if !native => bail!(
             "these servers ({version}) have no such limiter of their own: it came with 8.2 and 8.0.20 ({switch})"
         ),
-        _ if native => Ok(Mechanism::Native),
+        _ if native => {
+            for member in &ground.cluster.members {
+                check(member, settings).await?;
+            }
+            Ok(Mechanism::Native)
+        }
         _ if gates => Ok(Mechanism::Gate),
         Some(_) => bail!("only the lab's members have gates: leave --uri out"),
         None => bail!(
@@ -72,12 +88,8 @@ pub fn request_settings(fault: &LimitRequests) -> Vec<Setting> {
         setting("ingressRequestAdmissionRatePerSec", rate(fault.limit.rate.get())),
         setting("ingressRequestAdmissionBurstCapacitySecs", fault.limit.burst.duration().as_secs_f64()),
     ];
-    if fault.limit.queue_depth > 0 {
-        settings.push(setting("ingressRequestAdmissionMaxQueueDepth", rate(fault.limit.queue_depth)));
-    }
-    if !fault.allow_retries {
-        settings.push(setting("ingressRequestRateLimiterAllowRetries", false));
-    }
+    settings.push(setting(QUEUE, rate(fault.limit.queue_depth)));
+    settings.push(setting(RETRIES, fault.allow_retries));
     if let Some(ms) = fault.base_backoff_ms {
         settings.push(setting("externalClientBaseBackoffMS", ms));
     }
@@ -115,15 +127,39 @@ pub async fn native(
     put: impl AsyncFnOnce(Applied) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     patiently(member, async {
-        let names: Vec<&str> = wanted.iter().map(|(name, _)| name.as_str()).collect();
-        let now = parameters::get(member, &names).await?;
-        put(Applied::Parameters(before(&names, &now, &member.address)?)).await?;
-        for setting in wanted {
+        let (wanted, before) = known(member, wanted).await?;
+        put(Applied::Parameters(before)).await?;
+        for setting in &wanted {
             parameters::set(member, setting).await?;
         }
         Ok(())
     })
     .await
+}
+
+/// Whether a member has every parameter that these settings take.
+///
+/// # Errors
+/// When it lacks one that matters.
+async fn check(member: &Member, wanted: &[Setting]) -> anyhow::Result<()> {
+    patiently(member, known(member, wanted)).await.map(drop)
+}
+
+/// Those of the settings that the member knows, and what they are now. One that it does not know may be left out where
+/// it does by itself what the setting says.
+async fn known(member: &Member, wanted: &[Setting]) -> anyhow::Result<(Vec<Setting>, Vec<Setting>)> {
+    let names: Vec<&str> = wanted.iter().map(|(name, _)| name.as_str()).collect();
+    let now = parameters::get(member, &names).await?;
+    let is_usual = |(name, value): &Setting| match name.as_str() {
+        QUEUE => *value == Bson::Int32(0),
+        RETRIES => *value == Bson::Boolean(true),
+        _ => false,
+    };
+    let wanted: Vec<Setting> =
+        wanted.iter().filter(|setting| now.contains_key(&setting.0) || !is_usual(setting)).cloned().collect();
+    let names: Vec<&str> = wanted.iter().map(|(name, _)| name.as_str()).collect();
+    let before = before(&names, &now, &member.address)?;
+    Ok((wanted, before))
 }
 
 /// What the parameters are, in the order in which to set them back: a limiter that was off goes off first, one that was
@@ -149,7 +185,11 @@ pub async fn exempt_members(bench: &Bench, overload: &Overload) -> anyhow::Resul
         if bench.on().iter().any(|on| on.member == number && on.kind == EXEMPTIONS_KIND) {
             continue;
         }
-        let put = async |kind, applied| bench.write_down(&overload.name, kind, number, applied).await;
+        // The list is no part of any one overload: it goes last, when all are off.
+        let put = async |kind, applied| {
+            let name = if kind == EXEMPTIONS_KIND { EXEMPTIONS_KIND } else { &overload.name };
+            bench.write_down(name, kind, number, applied).await
+        };
         patiently(member, async {
             let now = parameters::get(member, &[EXEMPTIONS]).await?;
             let list = now.get(EXEMPTIONS).with_context(|| {

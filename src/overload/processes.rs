@@ -28,6 +28,11 @@ pub async fn restart(ground: &Ground, number: usize) -> anyhow::Result<()> {
 
 fn signal(ground: &Ground, number: usize, signal: Signal) -> anyhow::Result<()> {
     let (lab, index) = ground.lab_member(number).context("signals are for the lab's members")?;
+    let member = lab.members()[index];
+    // Its number may be another process's by now.
+    if let Some(death) = lab.deaths().into_iter().find(|death| death.member == member) {
+        anyhow::bail!("{death}");
+    }
     let pid =
         i32::try_from(lab.pids()[index]).ok().and_then(Pid::from_raw).context("it has no process id")?;
     kill_process(pid, signal)

@@ -13,6 +13,9 @@ use crate::units::Span;
 /// How long it waits for a secondary that has all it has, in seconds; as long as servers do when nobody says.
 const CATCH_UP: i64 = 10;
 
+/// The code of a server that cannot be frozen, since it is primary.
+const NOT_SECONDARY: i32 = 95;
+
 /// How long stepping down may take.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -38,7 +41,8 @@ pub async fn apply(member: &Member, length: Span) -> anyhow::Result<()> {
     // The time must be longer than the waiting within it; undoing ends it earlier.
     let seconds = i64::try_from(length.duration().as_secs() + 1).unwrap_or(i64::MAX).saturating_add(CATCH_UP);
     // Not by force: then it would hand its office to nobody, and the others would take ten seconds to notice.
-    run(member, doc! { "replSetStepDown": seconds, "secondaryCatchUpPeriodSecs": CATCH_UP }).await
+    let command = doc! { "replSetStepDown": seconds, "secondaryCatchUpPeriodSecs": CATCH_UP };
+    told("replSetStepDown", member, member.client.database("admin").run_command(command).await)
 }
 
 /// Lets it stand again.
@@ -46,17 +50,14 @@ pub async fn apply(member: &Member, length: Span) -> anyhow::Result<()> {
 /// # Errors
 /// When it does not answer.
 pub async fn undo(member: &Member) -> anyhow::Result<()> {
-    match run(member, doc! { "replSetFreeze": 0 }).await {
-        // It is primary again already.
-        Err(error) if error.to_string().contains("NotSecondary") || error.to_string().contains("PRIMARY") => {
-            Ok(())
-        }
-        result => result,
+    let result = member.client.database("admin").run_command(doc! { "replSetFreeze": 0 }).await;
+    match result {
+        // It is primary again already, or about to be.
+        Err(error) if errors::classify(&error).code == Some(NOT_SECONDARY) => Ok(()),
+        result => told("replSetFreeze", member, result),
     }
 }
 
-async fn run(member: &Member, command: Document) -> anyhow::Result<()> {
-    let name = command.keys().next().cloned().unwrap_or_default();
-    let result = member.client.database("admin").run_command(command).await;
-    result.map(drop).map_err(|error| anyhow!("{name} at {}: {}", member.address, errors::message(&error)))
+fn told(command: &str, member: &Member, result: mongodb::error::Result<Document>) -> anyhow::Result<()> {
+    result.map(drop).map_err(|error| anyhow!("{command} at {}: {}", member.address, errors::message(&error)))
 }

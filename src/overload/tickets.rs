@@ -22,7 +22,16 @@ const NAMES: [[&str; 2]; 2] = [
 /// When one does not.
 pub async fn check(ground: &Ground, fault: &Tickets) -> anyhow::Result<()> {
     for member in &ground.cluster.members {
-        patiently(member, settings(member, fault)).await?;
+        patiently(member, async {
+            // Setting what is in force changes nothing, and shows whether it can be set: servers from 7.0 on that choose
+            // the numbers by themselves refuse.
+            let (_, now) = settings(member, fault).await?;
+            for setting in &now {
+                parameters::set(member, setting).await?;
+            }
+            Ok(())
+        })
+        .await?;
     }
     Ok(())
 }

@@ -108,6 +108,11 @@ impl Fault {
         matches!(self, Self::Stall {} | Self::Kill {})
     }
 
+    /// Whether the server itself has to be told of it and keeps it.
+    pub const fn is_of_the_server(&self) -> bool {
+        matches!(self, Self::FailCommand(_) | Self::Tickets(_) | Self::HoldTickets(_) | Self::StepDown {})
+    }
+
     /// Whether gates do it where the servers cannot.
     pub const fn takes_gates(&self) -> bool {
         matches!(self, Self::LimitRequests(_) | Self::LimitConnections(_))
@@ -196,6 +201,8 @@ pub const FEWEST_TICKETS: u32 = 5;
 pub const MOST_TICKETS: u32 = 100_000;
 /// The most tickets that are occupied: each takes a connection of its own.
 pub const MOST_HELD: u32 = 1000;
+/// The longest time that a ticket is held at a time: what is under way when the run ends goes on that long.
+pub const LONGEST_HOLD: Span = Span::seconds(5);
 /// The most documents of a latency event.
 pub const MOST_EXTRA: u64 = 100_000_000;
 /// The most bytes in each of them; a document must stay below 16 MB.

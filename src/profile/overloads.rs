@@ -131,7 +131,12 @@ fn chosen_members(mistakes: &Mistakes, value: &Value<'_>) -> Option<Members> {
                 let message = "members are numbered from 0 in the sorted list of hosts";
                 mistakes.add(Diagnostic::error(value.span(), message));
             }
-            numbers.map(Members::Numbers)
+            numbers.map(|mut numbers| {
+                // Twice the same is once.
+                numbers.sort_unstable();
+                numbers.dedup();
+                Members::Numbers(numbers)
+            })
         }
         _ => {
             let message = format!("`overload.members` must be {}, or a list of numbers", either(&words));

@@ -79,10 +79,20 @@ fn clashes(overloads: &[Overload]) -> Vec<String> {
     let mut clashes = Vec::new();
     for (i, later) in overloads.iter().enumerate() {
         for earlier in &overloads[..i] {
-            if earlier.fault.kind() == later.fault.kind()
-                && earlier.members.may_meet(&later.members)
-                && earlier.may_meet(later)
+            if !earlier.members.may_meet(&later.members) || !earlier.may_meet(later) {
+                continue;
+            }
+            let of_the_process = [earlier, later].map(|overload| overload.fault.needs_lab());
+            let of_the_server = [earlier, later].map(|overload| overload.fault.is_of_the_server());
+            if of_the_process[0] && (of_the_process[1] || of_the_server[1])
+                || of_the_process[1] && of_the_server[0]
             {
+                clashes.push(format!(
+                    "the overloads {} and {} are on at the same time: a server whose process is stopped or killed can \
+                     neither be told of another fault nor keep one",
+                    earlier.name, later.name
+                ));
+            } else if earlier.fault.kind() == later.fault.kind() {
                 clashes.push(format!(
                     "the overloads {} and {} are on at the same time, and a server can have one {} alone",
                     earlier.name,
@@ -213,6 +223,18 @@ fail_command = {}
             &[("overload.other.members", "secondaries"), ("overload.fail_command.members", "primary")],
         ] {
             assert!(resolved(&text, &sets(apart)).is_ok(), "{apart:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_killed_keeps_no_other_fault() {
+        let overload =
+            |fault: &str| format!("[[overload]]\nname = \"x\"\nat = \"2s\"\nfor = \"1s\"\n{fault}\n");
+        for (fault, clash) in
+            [("kill = {}", true), ("stall = {}", true), ("limit_requests = { rate = 5 }", false)]
+        {
+            let resolved = resolved(&format!("{STAGED}{}", overload(fault)), &Overrides::default());
+            assert_eq!(resolved.is_err(), clash, "{fault}: {resolved:?}");
         }
     }
 

@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use crate::plan::gate::{LONGEST_BASE_BACKOFF_MS, MOST_WAITING};
-use crate::plan::overload::{FEWEST_TICKETS, LARGEST_EXTRA, MOST_EXTRA, MOST_HELD, MOST_TICKETS};
+use crate::plan::overload::{
+    FEWEST_TICKETS, LARGEST_EXTRA, LONGEST_HOLD, MOST_EXTRA, MOST_HELD, MOST_TICKETS,
+};
 use crate::plan::{Attempts, Fault, Limit, Overload, Staleness, Timeout};
 use crate::units::{Span, WholeRate};
 
@@ -181,7 +183,7 @@ fn set_fault(fault: &mut Fault, key: &str, value: &str) -> Option<Result<(), Str
         (Fault::Tickets(fault), "read") => put_some(&mut fault.read, number(value, TICKETS)),
         (Fault::Tickets(fault), "write") => put_some(&mut fault.write, number(value, TICKETS)),
         (Fault::HoldTickets(fault), "count") => put(&mut fault.count, number(value, 1..=MOST_HELD)),
-        (Fault::HoldTickets(fault), "hold") => put(&mut fault.hold, above_zero(value)),
+        (Fault::HoldTickets(fault), "hold") => put(&mut fault.hold, above_zero(value).and_then(brief)),
         (Fault::LatencyEvent(fault), "documents") => put(&mut fault.documents, number(value, 1..=MOST_EXTRA)),
         (Fault::LatencyEvent(fault), "size") => put(&mut fault.size, number(value, 0..=LARGEST_EXTRA)),
         _ => return None,
@@ -195,6 +197,10 @@ fn set_limit(limit: &mut Limit, key: &str, value: &str) -> Option<Result<(), Str
         "queue_depth" => put(&mut limit.queue_depth, number(value, 0..=MOST_WAITING)),
         _ => return None,
     })
+}
+
+fn brief(hold: Span) -> Result<Span, String> {
+    if hold <= LONGEST_HOLD { Ok(hold) } else { Err(format!("it must be at most {LONGEST_HOLD}")) }
 }
 
 fn above_zero(value: &str) -> Result<Span, String> {

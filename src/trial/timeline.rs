@@ -4,30 +4,27 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::overload::{Bench, Undone};
-use crate::plan::Plan;
 use crate::plan::timeline::{nanos, on_time};
+use crate::plan::{Overload, Plan};
 use crate::snapshot::Event;
 
-/// One change: overload number `overload` of the plan is turned on or off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Change {
-    at: Duration,
-    on: bool,
-    overload: usize,
-}
+/// A change that comes this late is worth a word: the segments are cut where the plan has it.
+const LATE: Duration = Duration::from_millis(500);
 
 /// Follows the plan's timeline until its last change, or until `end` is cancelled: what has begun by then is not left
-/// half done. `events` hears of each change.
+/// half done. `events` hears of each change. Each overload is followed by itself, so that one whose member takes its time
+/// holds up no other.
 ///
 /// A member that does not let itself be set right is told as an event and no error: it may be down, and what it did
 /// until then is worth keeping. [`Bench::undo_all`] tries again.
 ///
 /// # Errors
-/// When a member refuses an overload. What is on by then is for [`Bench::undo_all`].
+/// When a member refuses an overload; no other change is begun then. What is on by then is for [`Bench::undo_all`].
 pub async fn follow(
     plan: Arc<Plan>,
     bench: Arc<Bench>,
@@ -35,24 +32,46 @@ pub async fn follow(
     events: mpsc::Sender<Event>,
     end: CancellationToken,
 ) -> anyhow::Result<()> {
-    for change in changes(&plan) {
-        let due = tokio::time::sleep_until((go + change.at).into());
-        if end.run_until_cancelled(due).await.is_none() {
-            break;
+    let each = plan.overloads.iter().map(|overload| async {
+        let followed = follow_one(&plan, overload, &bench, go, &events, &end).await;
+        if followed.is_err() {
+            end.cancel();
         }
-        let overload = &plan.overloads[change.overload];
-        let event = if change.on {
-            let hit = bench.apply(overload).await.with_context(|| format!("overload '{}'", overload.name))?;
-            event(go, "overload_on", &overload.name, bench.names(&hit).join(", "))
-        } else {
-            let undone = bench.undo(overload).await;
-            let said: Vec<String> = undone.said.into_values().flatten().collect();
-            event(go, "overload_off", &overload.name, said.join("; "))
-        };
-        if events.send(event).await.is_err() {
-            break;
-        }
+        followed
+    });
+    join_all(each).await.into_iter().collect()
+}
+
+async fn follow_one(
+    plan: &Plan,
+    overload: &Overload,
+    bench: &Bench,
+    go: Instant,
+    events: &mpsc::Sender<Event>,
+    end: &CancellationToken,
+) -> anyhow::Result<()> {
+    let Some((on, off)) = on_time(&plan.load, overload) else { return Ok(()) };
+    let (on, off) = (Duration::from_nanos(on), Duration::from_nanos(off));
+    let reached = async |at: Duration| {
+        end.run_until_cancelled(tokio::time::sleep_until((go + at).into())).await.is_some()
+    };
+    // Nobody hears of a change once the load has ended, and the change is made all the same.
+    let tell = async |kind: &str, due: Duration, said: String| {
+        let late = go.elapsed().saturating_sub(due);
+        let late = if late > LATE { format!(" (it took {} ms)", late.as_millis()) } else { String::new() };
+        let _ = events.send(event(go, kind, &overload.name, said + &late)).await;
+    };
+    if !reached(on).await {
+        return Ok(());
     }
+    let hit = bench.apply(overload).await.with_context(|| format!("overload '{}'", overload.name))?;
+    tell("overload_on", on, bench.names(&hit).join(", ")).await;
+    if !reached(off).await {
+        return Ok(());
+    }
+    let undone = bench.undo(overload).await;
+    let said: Vec<String> = undone.said.into_values().flatten().collect();
+    tell("overload_off", off, said.join("; ")).await;
     Ok(())
 }
 
@@ -69,19 +88,4 @@ pub fn event(go: Instant, kind: &str, overload: &str, detail: String) -> Event {
         subject: overload.to_owned(),
         detail,
     }
-}
-
-/// Every change in order of time; at the same instant what ends comes before what begins.
-fn changes(plan: &Plan) -> Vec<Change> {
-    let mut changes: Vec<Change> = plan
-        .overloads
-        .iter()
-        .enumerate()
-        .filter_map(|(overload, o)| on_time(&plan.load, o).map(|times| (overload, times)))
-        .flat_map(|(overload, (on, off))| {
-            [(on, true), (off, false)].map(|(at, on)| Change { at: Duration::from_nanos(at), on, overload })
-        })
-        .collect();
-    changes.sort_by_key(|change| (change.at, change.on));
-    changes
 }

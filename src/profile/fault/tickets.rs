@@ -1,6 +1,6 @@
 //! `tickets` and `hold_tickets`: how many operations the storage engine takes at a time.
 
-use crate::plan::overload::{FEWEST_TICKETS, MOST_HELD, MOST_TICKETS};
+use crate::plan::overload::{FEWEST_TICKETS, LONGEST_HOLD, MOST_HELD, MOST_TICKETS};
 use crate::plan::{Fault, HoldTickets, Tickets};
 use crate::profile::load::above_zero;
 use crate::profile::reader::Table;
@@ -26,5 +26,8 @@ pub fn hold(fields: &mut Table<'_>) -> Option<Fault> {
         fields.missing("count");
     }
     let hold = above_zero(fields, "hold").unwrap_or(HOLD);
+    if let Some(place) = fields.key_span("hold").filter(|_| hold > LONGEST_HOLD) {
+        fields.wrong(place, format!("`{}` must be at most {LONGEST_HOLD}", fields.path_of("hold")));
+    }
     Some(Fault::HoldTickets(HoldTickets { count: count?, hold }))
 }
