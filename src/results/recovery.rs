@@ -60,7 +60,7 @@ pub(crate) struct Recoveries {
     start_ns: u64,
     end_ns: u64,
     watched: Vec<Watched>,
-    /// The measured time so far that no overload covered.
+    /// The measured time so far that no overload covered, and that none had left in disorder.
     calm: Stretch,
     held: VecDeque<Stretch>,
 }
@@ -200,7 +200,10 @@ impl Recoveries {
                 }
             }
         }
-        if is_calm {
+        // What an overload has left behind is no measure for the next one.
+        let aftermath =
+            |o: &Watched| o.on_ns < o.off_ns && now >= o.off_ns && o.verdict.recovered_ns.is_none();
+        if is_calm && !self.watched.iter().any(aftermath) {
             self.calm.join(stretch);
         }
     }

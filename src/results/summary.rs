@@ -112,6 +112,12 @@ impl Summary {
         let broken = checks.iter().flat_map(|check| check.broken.clone()).collect();
         let mut notes = notes(&facts, &segments, totals.cut);
         notes.extend(sums.staleness.note(sums));
+        let stalest: u64 = staleness.iter().filter(|of| of.segment == ALL).map(|of| of.times.clipped()).sum();
+        if stalest > 0 {
+            notes.push(format!(
+                "{stalest} reads of the staleness probe were staler than 120 s and count as that"
+            ));
+        }
         notes.extend(end.notes);
         let end_ns = i64::try_from(sums.end_ns).unwrap_or(i64::MAX);
         let ended = end.ended.unwrap_or_else(|| facts.time_at(end_ns));

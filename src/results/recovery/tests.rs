@@ -161,6 +161,14 @@ fn each_overload_has_its_own_time() {
 }
 
 #[test]
+fn what_one_overload_left_is_no_measure_for_the_next() {
+    let series = [(3, FINE), (3, SHED), (4, SLOW), (3, SHED), (4, SLOW)];
+    let both = follow(&plan(17, &[(3_000, 3_000), (10_000, 3_000)]), &series, None);
+    assert_eq!([0, 1].map(|i| verdict(&both[i])), [(Some(false), None); 2]);
+    assert_eq!(both[1].latency_p50_before_us, Some(1_000), "as it was when all was well");
+}
+
+#[test]
 fn an_overload_that_ends_within_another_has_no_time_after_it() {
     let series = [(3, FINE), (9, SHED), (4, FINE)];
     let both = follow(&plan(16, &[(3_000, 9_000), (5_000, 2_000)]), &series, None);
