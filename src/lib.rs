@@ -31,6 +31,7 @@ pub mod cli;
 pub mod client;
 pub mod cluster;
 pub mod command;
+pub mod compare;
 pub mod control;
 pub mod document;
 pub mod engine;

@@ -1,0 +1,3 @@
+//! What differs between runs, in words that the data can bear.
+
+pub mod statistics;
