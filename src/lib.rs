@@ -12,6 +12,7 @@
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
 //!                                               │ Snapshot: an interval's delta, immutable, mergeable
 //!                    ├─▶ progress lines         └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ report
+//!                                                                      └─▶ files ─▶ compare
 //! ```
 //!
 //! Beside it: the *lab* (real servers that end with us), the *gate* (a proxy that sheds load as newer servers do; `wire` and
@@ -69,6 +70,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Run(args) => command::run::run(*args).await,
         Command::Check(args) => command::check::run(&args),
+        Command::Compare(args) => command::compare::run(&args),
         Command::Calibrate(args) => command::calibrate::run(args).await,
         Command::Profiles => command::profiles::run(),
         Command::Lab(args) => command::lab::run(args).await,
