@@ -21,7 +21,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share)]
     pub noise: f64,
     /// Compare these alone, joined by commas: fewer figures take fewer trials
-    #[arg(long, value_name = "METRIC", value_delimiter = ',', value_enum, hide_possible_values = false)]
+    #[arg(long, value_name = "METRIC", value_delimiter = ',', value_enum)]
     pub metrics: Vec<Metric>,
     /// Compare a segment of the measured time, like `before` or an overload's name
     #[arg(long, value_name = "NAME", default_value = "all")]

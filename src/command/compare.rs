@@ -46,6 +46,13 @@ fn made(args: &CompareArgs) -> Result<Comparison, Error> {
     } else {
         (base, args.new.iter().map(|text| Side::load(text)).collect::<Result<_, _>>()?)
     };
+    if news.len() > 1 && news.iter().chain([&base]).all(|side| side.trials.len() == 1) && !args.new.is_empty()
+    {
+        tell(
+            "Each directory is a side of its own here. For their trials to count together join them by commas, or put the \
+              pattern in quotes.",
+        );
+    }
     let settings = Settings {
         metrics: if args.metrics.is_empty() { Metric::ALL.to_vec() } else { distinct(&args.metrics) },
         segment: args.segment.clone(),

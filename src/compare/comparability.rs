@@ -1,16 +1,15 @@
 //! Whether sides may be compared: what was done must be the same, but for what is compared.
 
+mod differences;
+
 use std::collections::BTreeSet;
 
 use clap::ValueEnum;
-use serde_json::Value;
 
+use self::differences::{Difference, differences, part_of_param, plain};
 use super::Error;
 use super::side::Side;
 use super::trial::Trial;
-
-/// How many differences of one kind are told.
-const TOLD: usize = 3;
 
 /// What a trial is made of, beside the driver and its options, which may always differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -29,13 +28,6 @@ pub enum Part {
     Server,
     /// How attempts are counted, and what else is measured.
     Measuring,
-}
-
-/// Something that two trials do not share.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Difference {
-    part: Part,
-    what: String,
 }
 
 /// Options that decide what becomes of a rejected attempt.
@@ -163,62 +155,7 @@ fn list(values: &BTreeSet<String>) -> String {
     values.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// What must be the same and is not.
-fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let none = serde_json::Map::new();
-    let (ours, theirs) = (a.plan.as_object().unwrap_or(&none), b.plan.as_object().unwrap_or(&none));
-    let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
-    for key in keys {
-        let Some(part) = part_of_plan(key) else { continue };
-        // A key that an older version did not know is as good as one without a value.
-        let (mine, other) = (ours.get(key).unwrap_or(&Value::Null), theirs.get(key).unwrap_or(&Value::Null));
-        let mut leaves = Vec::new();
-        collect(key, mine, other, &mut leaves);
-        let more = leaves.len().saturating_sub(TOLD);
-        found.extend(leaves.into_iter().take(TOLD).map(|what| Difference { part, what }));
-        if more > 0 {
-            found.push(Difference { part, what: format!("{key}: and {more} more") });
-        }
-    }
-    for (part, what, mine, other) in [
-        (Part::Server, "the server", &a.server, &b.server),
-        (Part::Overload, "what sheds load", &a.mechanism, &b.mechanism),
-    ] {
-        if mine != other {
-            let shown = |text: &str| if text.is_empty() { "nothing".to_owned() } else { text.to_owned() };
-            found.push(Difference { part, what: format!("{what} is {} and {}", shown(mine), shown(other)) });
-        }
-    }
-    found
-}
-
-/// What a key of the plan belongs to; nothing for what may differ.
-fn part_of_plan(key: &str) -> Option<Part> {
-    match key {
-        "profile" | "description" | "seed" | "client" => None,
-        "data" => Some(Part::Data),
-        "load" => Some(Part::Load),
-        "operations" => Some(Part::Operations),
-        "overloads" => Some(Part::Overload),
-        "attempts" | "staleness" => Some(Part::Measuring),
-        _ => Some(Part::Application),
-    }
-}
-
-/// What a parameter that was varied changes in the plan; nothing for an option of the connection string.
-fn part_of_param(key: &str) -> Option<Part> {
-    match key.split('.').next().unwrap_or(key) {
-        "rate" | "workers" | "duration" | "warmup" | "load" => Some(Part::Load),
-        "data" => Some(Part::Data),
-        "op" => Some(Part::Operations),
-        "overload" => Some(Part::Overload),
-        "timeout" | "backoff" | "flow" => Some(Part::Application),
-        "attempts" | "staleness" => Some(Part::Measuring),
-        _ => None,
-    }
-}
-
+/// Parameters whose values differ.
 fn changed_params<'a>(a: &'a Trial, b: &'a Trial) -> Vec<&'a str> {
     let keys: BTreeSet<&String> = a.params.keys().chain(b.params.keys()).collect();
     keys.into_iter().filter(|key| a.params.get(*key) != b.params.get(*key)).map(String::as_str).collect()
@@ -233,39 +170,6 @@ fn changed_options(a: &Trial, b: &Trial) -> Vec<String> {
         .filter(differ)
         .map(|key| format!("{key} is {} and {}", shown(a.options.get(key)), shown(b.options.get(key))))
         .collect()
-}
-
-/// The places in which two documents differ.
-fn collect(path: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
-    match (a, b) {
-        (Value::Object(ours), Value::Object(theirs)) => {
-            let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
-            for key in keys {
-                let (mine, other) = (&a[key.as_str()], &b[key.as_str()]);
-                collect(&format!("{path}.{key}"), mine, other, found);
-            }
-        }
-        (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
-            for (i, (mine, other)) in ours.iter().zip(theirs).enumerate() {
-                // What has a name is known by it.
-                let name = mine["name"].as_str().map_or_else(|| i.to_string(), str::to_owned);
-                collect(&format!("{path}.{name}"), mine, other, found);
-            }
-        }
-        _ if a != b => found.push(format!("{path} is {} and {}", plain(a), plain(b))),
-        _ => {}
-    }
-}
-
-/// A value in few words.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(values) if !values.is_empty() => format!("a list of {}", values.len()),
-        Value::Object(_) => "something else".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! A trial as its run's directory tells of it: the tables for numbers, run.json for what was done.
 
+mod table;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +9,7 @@ use std::path::{Path, PathBuf};
 use csv::StringRecord;
 use serde_json::Value;
 
+use self::table::Table;
 use super::Error;
 use super::metric::Metric;
 use crate::results::facts::ALL;
@@ -57,6 +60,7 @@ pub struct Figures {
     pub segment: String,
     /// The operation's name.
     pub op: String,
+    /// In the order of [`Metric::ALL`].
     values: Vec<Option<f64>>,
 }
 
@@ -197,12 +201,16 @@ impl Trial {
         figures.and_then(|figures| figures.value(metric))
     }
 
-    /// The measured intervals of an operation in a segment, or in all of them, in order.
+    /// The measured intervals of an operation in a segment, or in all of them, in order; none where nobody kept them.
     ///
     /// # Errors
     /// When they cannot be read.
     pub fn intervals(&self, segment: &str, op: &str) -> Result<Vec<Figures>, Error> {
-        let table = Table::open(&self.directory.join("intervals.csv"))?;
+        let path = self.directory.join("intervals.csv");
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let table = Table::open(&path)?;
         let ours = table.rows.iter().filter(|row| {
             table.text(row, "trial") == self.trial
                 && table.text(row, "phase") == "measure"
@@ -210,66 +218,5 @@ impl Trial {
                 && (segment == ALL || table.text(row, "segment") == segment)
         });
         ours.map(|row| table.figures(row)).collect()
-    }
-}
-
-/// A CSV file whose columns are found by their names, so that those of other versions are read as far as they are known.
-struct Table {
-    path: PathBuf,
-    columns: BTreeMap<String, usize>,
-    rows: Vec<StringRecord>,
-}
-
-impl Table {
-    fn open(path: &Path) -> Result<Self, Error> {
-        let mut reader = csv::Reader::from_path(path).map_err(|e| Error::file(path, e))?;
-        let columns = reader.headers().map_err(|e| Error::file(path, e))?;
-        let columns: BTreeMap<String, usize> =
-            columns.iter().enumerate().map(|(i, name)| (name.to_owned(), i)).collect();
-        if let Some(missing) =
-            ["trial", "segment", "op"].into_iter().find(|&name| !columns.contains_key(name))
-        {
-            return Err(Error::stored(format!(
-                "'{}' has no column {missing}: it is no run's",
-                path.display()
-            )));
-        }
-        let rows = reader.records().collect::<Result<_, _>>().map_err(|e| Error::file(path, e))?;
-        Ok(Self { path: path.to_owned(), columns, rows })
-    }
-
-    /// A field; empty when there is no such column.
-    fn text<'a>(&self, row: &'a StringRecord, column: &str) -> &'a str {
-        self.columns.get(column).and_then(|&i| row.get(i)).unwrap_or_default()
-    }
-
-    fn number(&self, row: &StringRecord, column: &str) -> Result<Option<f64>, Error> {
-        let text = self.text(row, column);
-        if text.is_empty() {
-            return Ok(None);
-        }
-        match text.parse::<f64>() {
-            Ok(number) if number.is_finite() && number >= 0.0 => Ok(Some(number)),
-            _ => {
-                let line = row.position().map_or(0, csv::Position::line);
-                let path = self.path.display();
-                Err(Error::stored(format!("'{path}', line {line}: {column} is '{text}', which is no figure")))
-            }
-        }
-    }
-
-    fn figures(&self, row: &StringRecord) -> Result<Figures, Error> {
-        let values = Metric::ALL.iter().map(|metric| metric.of(|column| self.number(row, column)));
-        Ok(Figures {
-            segment: self.text(row, "segment").to_owned(),
-            op: self.text(row, "op").to_owned(),
-            values: values.collect::<Result<_, _>>()?,
-        })
-    }
-
-    fn params(&self, row: &StringRecord) -> BTreeMap<String, Option<String>> {
-        let named = self.columns.iter().filter_map(|(name, &i)| Some((name.strip_prefix("param_")?, i)));
-        let value = |i| row.get(i).filter(|value| !value.is_empty()).map(str::to_owned);
-        named.map(|(name, i)| (name.to_owned(), value(i))).collect()
     }
 }

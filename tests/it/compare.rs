@@ -142,6 +142,14 @@ fn one_trial_a_side_describes_and_decides_nothing() {
     assert!(!finished.stdout.contains("worse"), "{}", finished.stdout);
     assert!(finished.stdout.contains("4 trials a side"), "{}", finished.stdout);
     assert!(finished.stderr.contains("none could have been"), "{}", finished.stderr);
+    // The shell makes a side of each directory that an unquoted pattern finds.
+    let spread = runs.compare(&["a0", "b0", "b0"]);
+    assert!(spread.stderr.contains("in quotes"), "{}", spread.stderr);
+    // Without the seconds there is no interval, and still a description.
+    fs::remove_file(runs.home.path().join("b0/intervals.csv")).unwrap();
+    let described = runs.compare(&["a0", "b0"]);
+    described.assert_code(0);
+    assert!(line(&described, "goodput").contains("| 0.200 |            - |"), "{}", described.stdout);
     let three = Runs::new();
     three.add_trials("a", 3, 1.0, 1.0);
     three.add_trials("b", 3, 0.2, 5.0);

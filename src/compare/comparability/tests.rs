@@ -1,6 +1,6 @@
 use super::*;
 use crate::compare::side::tests::{side, trial};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const DRIVER: &str = "rust 3.9.1";
 
