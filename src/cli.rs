@@ -35,7 +35,7 @@ Examples:
   overdrive run read-heavy --stub=service=1ms      a server that is known: are the numbers true?
   overdrive calibrate                              what this machine can do
   overdrive check my.toml                          what a profile comes to, without connecting
-  overdrive compare 'results/*-old-*' 'results/*-new-*'
+  overdrive compare results/A results/B            what is better and what is worse
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 something got worse (compare --fail-on-regression),
 130 interrupted with results kept";

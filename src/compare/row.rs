@@ -114,8 +114,13 @@ pub(crate) fn decide(rows: Vec<&mut Row>, noise: f64) {
         rows.into_iter().filter(|row| row.p_value.is_some()).partition(|row| row.least_p <= ALPHA);
     for row in others {
         row.p_adjusted = Some(1.0);
-        row.verdict = Verdict::NoDifference;
-        row.reason = "hardly any trial differs".to_owned();
+        if row.medians.0 == row.medians.1 {
+            row.verdict = Verdict::NoDifference;
+            row.reason = "hardly any trial differs".to_owned();
+        } else {
+            row.reason =
+                "so many trials share a value that nothing can be told of the rest: it takes more".to_owned();
+        }
     }
     let p_values: Vec<f64> = family.iter().filter_map(|row| row.p_value).collect();
     let adjusted = holm::adjusted(&p_values);

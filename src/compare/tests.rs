@@ -125,3 +125,11 @@ fn something_from_nothing_is_seen() {
     let row = &test_rows(&[Metric::ErrorRate], &base, &new, 1000)[0];
     assert_eq!((row.ratio, row.interval, row.verdict), (None, None, Verdict::Worse));
 }
+
+/// Three of four zeros against no zero: at best 1 in 7, so nothing was seen, and nothing could have been.
+#[test]
+fn a_difference_that_ties_hide_is_not_called_none() {
+    let row = &test_rows(&[Metric::ErrorRate], &[vec![0.0, 0.0, 0.0, 1.0]], &[vec![1.0; 4]], 1000)[0];
+    assert_eq!((row.p_adjusted, row.verdict), (Some(1.0), Verdict::NotEnoughData));
+    assert!(row.reason.contains("it takes more"), "{}", row.reason);
+}
