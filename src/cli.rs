@@ -1,5 +1,6 @@
 //! The command line. Its comments are the help.
 
+mod compare;
 mod limits;
 
 use std::net::SocketAddr;
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use self::compare::{CompareArgs, Format};
 pub use self::limits::LimitArgs;
 use crate::plan::Attempts;
 use crate::profile::{FAULT_KINDS, looks_like_uri, masked, masked_argument};
@@ -37,8 +39,10 @@ Examples:
   overdrive calibrate                              what this machine can do
   overdrive run --ui lines                         a line each second instead of the screen
   overdrive check my.toml                          what a profile comes to, without connecting
+  overdrive compare results/A results/B            what is better and what is worse
 
-Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 130 interrupted with results kept";
+Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 something got worse (compare --fail-on-regression),
+130 interrupted with results kept";
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
@@ -47,6 +51,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Show what a profile comes to, without connecting
     Check(CheckArgs),
+    /// Say what is better and what is worse between runs, or within one
+    Compare(CompareArgs),
     /// List the profiles that come with overdrive
     Profiles,
     /// Measure what this machine can do, so that runs that ask for more can be told so

@@ -2,6 +2,7 @@
 
 pub mod calibrate;
 pub mod check;
+pub mod compare;
 pub mod gate;
 pub mod keeper;
 pub mod lab;
@@ -26,6 +27,8 @@ use crate::stderr::tell;
 pub enum Outcome {
     /// As it was meant to.
     Done,
+    /// Something got worse, and that was to be told by the exit code.
+    Regression,
     /// The user asked for an end; what there is was kept.
     Interrupted,
 }

@@ -12,6 +12,7 @@
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
 //!                                               │ Snapshot: an interval's delta, immutable, mergeable
 //!             ├─▶ progress lines, or tui        └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ report
+//!                                                                      └─▶ files ─▶ compare
 //! ```
 //!
 //! Beside it: the *lab* (real servers that end with us), the *gate* (a proxy that sheds load as newer servers do; `wire` and
@@ -31,6 +32,7 @@ pub mod cli;
 pub mod client;
 pub mod cluster;
 pub mod command;
+pub mod compare;
 pub mod control;
 pub mod document;
 pub mod engine;
@@ -70,6 +72,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Run(args) => command::run::run(*args).await,
         Command::Check(args) => command::check::run(&args),
+        Command::Compare(args) => command::compare::run(&args),
         Command::Calibrate(args) => command::calibrate::run(args).await,
         Command::Profiles => command::profiles::run(),
         Command::Lab(args) => command::lab::run(args).await,

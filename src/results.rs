@@ -12,7 +12,7 @@
 
 pub mod accumulated;
 mod checks;
-mod csv_file;
+pub(crate) mod csv_file;
 mod end_tables;
 pub(crate) mod facts;
 pub mod figures;

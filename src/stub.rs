@@ -29,6 +29,9 @@ pub use language::ScriptError;
 pub use script::{Failures, Pick, Role, Script, Service, Stall};
 use script::{Performance, Turn};
 
+/// How the note begins by which results tell what the server was; how it answers follows.
+pub const NOTE: &str = "the server was a stub, which stores nothing and answers ";
+
 /// How much of a request is looked at; its command's name and collection come first.
 const LOOK: usize = 4 * 1024;
 

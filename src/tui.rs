@@ -1,7 +1,7 @@
 //! The screen, and the only code that touches the terminal.
 //!
 //! It is drawn on the controlling terminal, so that standard output carries the result alone. Whatever ends the drawing
-//! gives the terminal back as it was: [`Tty`] does so when it is dropped.
+//! gives the terminal back as it was: `Tty` does so when it is dropped.
 
 mod app;
 mod history;

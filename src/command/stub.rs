@@ -10,13 +10,13 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::plan::Plan;
 use crate::stub::process::{Report, Request, StubProcess};
-use crate::stub::{Role, Script, Stub};
+use crate::stub::{NOTE, Role, Script, Stub};
 
 /// Makes a plan one for a stub, and returns what people must know of that.
 pub fn adapt(plan: &mut Plan, script: &Script) -> Vec<String> {
     let script = script.to_string();
     let does = if script.is_empty() { "at once".to_owned() } else { format!("by its script ({script})") };
-    let mut notes = vec![format!("the server was a stub, which stores nothing and answers {does}")];
+    let mut notes = vec![format!("{NOTE}{does}")];
     notes.extend(plan.overloads.drain(..).map(|overload| {
         format!(
             "overload '{}' was left out: {} is done to servers, and a stub is none; its script can have it fail or stall",

@@ -1,0 +1,109 @@
+//! In what two trials differ, of all that must be the same.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::Part;
+use crate::compare::trial::Trial;
+
+/// How many differences of one kind are told.
+const TOLD: usize = 3;
+
+/// Something that two trials do not share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is a part of.
+    pub part: Part,
+    /// A sentence that names both.
+    pub what: String,
+}
+
+/// What must be the same and is not.
+pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let none = serde_json::Map::new();
+    let (ours, theirs) = (a.plan.as_object().unwrap_or(&none), b.plan.as_object().unwrap_or(&none));
+    let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+    for key in keys {
+        let Some(part) = part_of_plan(key) else { continue };
+        // A key that an older version did not know is as good as one without a value.
+        let (mine, other) = (ours.get(key).unwrap_or(&Value::Null), theirs.get(key).unwrap_or(&Value::Null));
+        let mut leaves = Vec::new();
+        collect(key, mine, other, &mut leaves);
+        let more = leaves.len().saturating_sub(TOLD);
+        found.extend(leaves.into_iter().take(TOLD).map(|what| Difference { part, what }));
+        if more > 0 {
+            found.push(Difference { part, what: format!("{key}: and {more} more") });
+        }
+    }
+    for (part, what, mine, other) in [
+        (Part::Server, "the server", &a.server, &b.server),
+        (Part::Overload, "what sheds load", &a.mechanism, &b.mechanism),
+    ] {
+        if mine != other {
+            let shown = |text: &str| if text.is_empty() { "nothing".to_owned() } else { text.to_owned() };
+            found.push(Difference { part, what: format!("{what} is {} and {}", shown(mine), shown(other)) });
+        }
+    }
+    found
+}
+
+/// What a key of the plan belongs to; nothing for what may differ.
+fn part_of_plan(key: &str) -> Option<Part> {
+    match key {
+        "profile" | "description" | "seed" | "client" => None,
+        "data" => Some(Part::Data),
+        "load" => Some(Part::Load),
+        "operations" => Some(Part::Operations),
+        "overloads" => Some(Part::Overload),
+        "attempts" | "staleness" => Some(Part::Measuring),
+        _ => Some(Part::Application),
+    }
+}
+
+/// What a parameter that was varied changes in the plan; nothing for an option of the connection string.
+pub fn part_of_param(key: &str) -> Option<Part> {
+    match key.split('.').next().unwrap_or(key) {
+        "rate" | "workers" | "duration" | "warmup" | "load" => Some(Part::Load),
+        "data" => Some(Part::Data),
+        "op" => Some(Part::Operations),
+        "overload" => Some(Part::Overload),
+        "timeout" | "backoff" | "flow" => Some(Part::Application),
+        "attempts" | "staleness" => Some(Part::Measuring),
+        _ => None,
+    }
+}
+
+/// The places in which two documents differ.
+fn collect(path: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
+    match (a, b) {
+        (Value::Object(ours), Value::Object(theirs)) => {
+            let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+            for key in keys {
+                let (mine, other) = (&a[key.as_str()], &b[key.as_str()]);
+                collect(&format!("{path}.{key}"), mine, other, found);
+            }
+        }
+        (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
+            for (i, (mine, other)) in ours.iter().zip(theirs).enumerate() {
+                // What has a name is known by it.
+                let name = mine["name"].as_str().map_or_else(|| i.to_string(), str::to_owned);
+                collect(&format!("{path}.{name}"), mine, other, found);
+            }
+        }
+        _ if a != b => found.push(format!("{path} is {} and {}", plain(a), plain(b))),
+        _ => {}
+    }
+}
+
+/// A value in few words.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) if !values.is_empty() => format!("a list of {}", values.len()),
+        Value::Object(_) => "something else".to_owned(),
+        other => other.to_string(),
+    }
+}
