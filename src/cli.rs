@@ -4,7 +4,6 @@ mod compare;
 mod limits;
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -94,8 +93,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "KEY=A,B,…")]
     pub vary: Vec<Varied>,
     /// Run each variant so often, there and back, so that drift meets all alike
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub repeat: NonZeroU32,
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
     /// Load a deployment that is not on this machine without asking
     #[arg(long)]
     pub yes: bool,

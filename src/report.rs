@@ -46,10 +46,19 @@ fn matrix(trials: &[Summary]) -> String {
         }
     }
     let mut told: Vec<&String> = Vec::new();
-    for note in trials.iter().flat_map(|summary| &summary.notes) {
-        if !told.contains(&note) {
+    for summary in trials {
+        for note in summary.notes.iter().filter(|note| !told.contains(note)).collect::<Vec<_>>() {
             told.push(note);
-            let _ = write!(text, "{}note: {note}", if told.len() == 1 { "\n\n" } else { "\n" });
+            let of: Vec<String> = trials
+                .iter()
+                .filter(|summary| summary.notes.contains(note))
+                .map(|summary| summary.facts.trial.to_string())
+                .collect();
+            let whose = match of.len() == trials.len() {
+                true => String::new(),
+                false => format!("trial {}: ", of.join(", ")),
+            };
+            let _ = write!(text, "{}note: {whose}{note}", if told.len() == 1 { "\n\n" } else { "\n" });
         }
     }
     text.push('\n');

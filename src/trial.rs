@@ -134,7 +134,12 @@ pub async fn run(
         probe.clear().await;
     }
     shut_down(ground.control).await;
-    let mut finished = result?;
+    let mut finished = match (result, &undone) {
+        (Ok(finished), _) => finished,
+        (Err(error), Ok(())) => return Err(error),
+        // Two things went wrong, and people have to know both.
+        (Err(error), Err(left)) => bail!("{error:#}; {left:#}"),
+    };
     finished.trouble = finished.trouble.or(undone.err());
     Ok(finished)
 }

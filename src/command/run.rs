@@ -51,7 +51,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     if given.is_some() {
         variants.iter().try_for_each(|variant| checks::faults(&variant.plan, &args.allow_faults))?;
     }
-    let places = order(variants.len(), args.repeat.get());
+    let places = order(variants.len(), args.repeat);
     if args.dry_run {
         print(&dry_run(&args, given.as_ref(), &variants, &places))?;
         return Ok(Outcome::Done);
@@ -87,8 +87,18 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         ended: Timestamp::now(),
         complete: failure.is_none() && trials.len() == places.len(),
         host: HostFacts::detect(),
-        notes: failure.iter().map(|failure| format!("{failure:#}")).collect(),
+        notes: failure
+            .iter()
+            .map(|failure| format!("{failure:#}"))
+            .chain(
+                (trials.len() < places.len())
+                    .then(|| format!("{} of {} trials ran", trials.len(), places.len())),
+            )
+            .collect(),
     };
+    for note in &facts.notes {
+        run.progress.note(note);
+    }
     directory.finish(&facts, &trials)?;
     // The terminal has to be given back before anything is printed on it.
     drop(run.progress);
@@ -140,6 +150,8 @@ impl Run {
                         return (summaries, trouble);
                     }
                 }
+                // The user wants no more: what ended before is whole.
+                Err(_) if interrupts.any() && !summaries.is_empty() => break,
                 Err(failure) => return (summaries, Some(failure)),
             }
             if interrupts.any() {

@@ -69,7 +69,11 @@ impl Holders {
     pub async fn stop(&self) -> String {
         self.tasks.iter().for_each(|task| task.abort());
         shut_down(self.client.clone()).await;
-        format!("tickets were held {} times", self.held.load(Ordering::Relaxed))
+        format!(
+            "{} tickets held at a time, {} times to the end",
+            self.tasks.len(),
+            self.held.load(Ordering::Relaxed)
+        )
     }
 }
 

@@ -20,6 +20,9 @@ const DEVIATIONS: f64 = 4.0;
 /// The share of the processors from which on the generator is called saturated.
 pub const SATURATED_SHARE: f64 = 0.9;
 
+/// So many calls without a single attempt are no accident.
+const STUCK_CALLS: u64 = 20;
+
 /// The share of the time from which on waiting for connections is called the limit.
 const POOL_SHARE: f64 = 0.5;
 
@@ -71,6 +74,7 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
                 .to_owned(),
         );
     }
+    notes.extend(without_attempts(segments));
     notes.extend(too_few(whole));
     notes.extend(clipped(&whole.all().stats));
     notes
@@ -148,6 +152,20 @@ fn saturated(facts: &TrialFacts, whole: &SegmentSummary) -> bool {
     ratio(facts.cores as u64, 1)
         .zip(whole.generator.cpu_share())
         .is_some_and(|(cores, share)| share >= SATURATED_SHARE * cores)
+}
+
+/// Segments in which the application called and not one call got as far as a server: where calls are given up while they
+/// wait for a connection, a driver's pool may never recover, however idle the servers are.
+fn without_attempts(segments: &[SegmentSummary]) -> Option<String> {
+    let stuck = |of: &&SegmentSummary| of.all().stats.calls > STUCK_CALLS && of.all().stats.attempts == 0;
+    let stuck: Vec<&str> = segments.iter().filter(stuck).map(|of| of.name.as_str()).collect();
+    (!stuck.is_empty()).then(|| {
+        format!(
+            "not one call got a connection in {}: that is the driver's pool, not the servers. Calls that are given up while \
+             they wait stay in its queue; more maxConnecting or a longer timeout.operation avoids it",
+            stuck.join(", ")
+        )
+    })
 }
 
 /// Percentiles of the table on screen that some operations have too few samples for: of each only the first.

@@ -156,6 +156,9 @@ pub async fn members(lab: &SharedLab) -> (Client, Vec<Client>) {
     let (mut primary, mut others) = (None, Vec::new());
     for each in &lab.members {
         let client = member(each).await;
+        // What a test that failed has left on must not fail the others.
+        let off = doc! { "configureFailPoint": "failCommand", "mode": "off" };
+        client.database("admin").run_command(off).await.unwrap();
         let hello = client.database("admin").run_command(doc! { "hello": 1 }).await.unwrap();
         match hello.get_bool("isWritablePrimary").unwrap() {
             true => primary = Some(client),

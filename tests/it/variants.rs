@@ -86,6 +86,19 @@ fn an_interrupted_run_keeps_the_trials_before() {
 }
 
 #[test]
+fn an_end_between_two_trials_keeps_the_first_and_says_so() {
+    let place = Place::new(PROFILE);
+    let mut running = Running::start(&mut place.run(&["--stub", "--vary", "maxAdaptiveRetries=0,2,3"]));
+    running.wait_for("trial 2 of 3");
+    running.signal(Signal::INT);
+    let finished = running.finish();
+    let json = run_json(finished.assert_code(130).directory());
+    assert!(json["trials"].as_array().unwrap().len() < 3, "{json}");
+    assert_eq!(json["complete"], false);
+    assert!(json["notes"].to_string().contains("of 3 trials ran"), "{}", json["notes"]);
+}
+
+#[test]
 fn what_cannot_vary_is_told_before_anything_starts() {
     for (vary, parts) in [
         ("maxAdaptiveRetrys=0,2", ["maxAdaptiveRetries", "--vary"]),

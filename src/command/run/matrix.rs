@@ -39,6 +39,12 @@ pub struct Prepared {
 /// # Errors
 /// Whatever is wrong with one of them.
 pub fn prepare(profile: &Profile, args: &RunArgs, uri: &Uri) -> Result<Vec<Prepared>, UsageError> {
+    for (i, later) in args.vary.iter().enumerate() {
+        // Options are spelt with and without capitals.
+        if args.vary[..i].iter().any(|earlier| earlier.key.eq_ignore_ascii_case(&later.key)) {
+            return Err(UsageError::new(format!("--vary {}: it varies twice", later.key)));
+        }
+    }
     variants(&args.vary).into_iter().map(|variant| prepare_one(profile, args, uri, variant)).collect()
 }
 
