@@ -1,6 +1,22 @@
 //! Faults on a run's timeline: what they do to a load, and that nothing of them is left.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use bson::{Bson, Document, doc};
+use overdrive::client::merge::resolve_options;
+use overdrive::client::options;
+use overdrive::client::uri::Uri;
+use overdrive::client::version::DRIVER_VERSION;
+use overdrive::cluster::Cluster;
+use overdrive::interrupts::Interrupts;
+use overdrive::plan::Plan;
+use overdrive::profile::{Overrides, Profile, Source, resolve};
+use overdrive::progress::Progress;
+use overdrive::results::TrialFacts;
+use overdrive::snapshot::{Event, Preparing, Snapshot};
+use overdrive::trial::{self, Keeping, Setup};
+use overdrive::variants;
 use rustix::process::Signal;
 
 use crate::support::{
@@ -346,4 +362,51 @@ fn what_servers_cannot_do_is_told_before_anything_is_done() {
     }
     let refused = finish(&mut overdrive(["restore"]));
     assert!(refused.assert_code(2).stderr.contains("--uri"), "{}", refused.stderr);
+}
+
+/// Whoever shows progress, and fails at it.
+struct Panicking;
+
+impl Progress for Panicking {
+    fn note(&mut self, _: &str) {}
+    fn found(&mut self, _: &Cluster) {}
+    fn preparing(&mut self, _: Preparing) {}
+    fn started(&mut self, _: &TrialFacts, _: &Path) {}
+    fn snapshot(&mut self, _: &Plan, _: &Snapshot) {}
+
+    fn event(&mut self, event: &Event) {
+        // The others are on, or on their way.
+        assert!(event.kind != "overload_on" || event.subject != "fail_command", "this is a test");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_undoes_faults_like_any_other_end() {
+    let _alone = alone().await;
+    let lab = tokio::task::block_in_place(shared_lab);
+    let before = tokio::task::block_in_place(|| states(lab));
+    let text = LOAD.replace("COLLECTION", "panicked") + LASTING;
+    let source = Source { name: "panic".to_owned(), shown: "panic".to_owned(), text: text.clone() };
+    let profile = Profile::read(source, &options::check).unwrap();
+    let plan = resolve(&profile, &Overrides::default(), &options::check).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let uri = Uri::parse(&lab.uri).unwrap();
+    let setup = Setup {
+        target: resolve_options(&uri, &plan.client, Some("overdrive-panics"), DRIVER_VERSION).unwrap(),
+        plan: Arc::new(plan),
+        place: variants::Place::ONLY,
+        variant: "base".to_owned(),
+        params: Vec::new(),
+        keeping: Arc::new(Keeping::new(out.path().to_owned(), None, text)),
+        notes: Vec::new(),
+        lab: None,
+        stub: None,
+    };
+    let result = trial::run(setup, &mut Panicking, &mut Interrupts::listen().unwrap()).await;
+    let error = result.map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("overdrive itself failed"), "{error:#}");
+    tokio::task::block_in_place(|| {
+        assert_eq!(states(lab), before);
+        assert_eq!(left(lab, "panicked"), (100, 0));
+    });
 }
