@@ -3,9 +3,14 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+
+/// The user wanted an end before there was any load.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped before the load began: nothing was measured, nothing is kept")]
+pub struct NotBegun;
 
 /// How often the user has asked for an end.
 #[derive(Clone)]
@@ -71,7 +76,7 @@ impl Interrupts {
         tokio::select! {
             result = work => result,
             () = asked.reached(1) => {
-                bail!("stopped before the load began: nothing was measured, nothing is kept")
+                Err(NotBegun.into())
             }
         }
     }

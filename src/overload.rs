@@ -28,6 +28,7 @@ use self::applied::Applied;
 use self::journal::Journal;
 use crate::cluster::{Cluster, Member};
 use crate::lab::Lab;
+use crate::plan::overload::exclude_each_other;
 use crate::plan::{Fault, Mechanism, Members, Overload};
 use crate::snapshot::ServerFacts;
 
@@ -238,7 +239,8 @@ impl Bench {
         for &number in &targets {
             // One that ends as this one begins may still be on its way. And roles can change hands between two overloads
             // that the plan kept apart by them.
-            let is_on = || self.on().iter().any(|on| on.member == number && excludes(on.kind, kind));
+            let is_on =
+                || self.on().iter().any(|on| on.member == number && exclude_each_other(on.kind, kind));
             let since = Instant::now();
             while is_on() && since.elapsed() < ELECTION {
                 tokio::time::sleep(LOOK).await;
@@ -438,15 +440,6 @@ impl Ground {
         let lab = self.lab.as_deref()?;
         Some((lab, lab.number_of(&self.cluster.members[number].address)?))
     }
-}
-
-/// Whether a member cannot have both kinds on at a time: it has one of each kind alone, and whose process is stopped or
-/// killed can neither be told of another nor keep one.
-fn excludes(one: &str, other: &str) -> bool {
-    const OF_THE_PROCESS: [&str; 2] = ["stall", "kill"];
-    const OF_THE_SERVER: [&str; 4] = ["fail_command", "tickets", "hold_tickets", "step_down"];
-    let (process, server) = (|kind| OF_THE_PROCESS.contains(&kind), |kind| OF_THE_SERVER.contains(&kind));
-    one == other || process(one) && (process(other) || server(other)) || process(other) && server(one)
 }
 
 /// A control connection waits long for a server that is gone; a fault is worth seconds.

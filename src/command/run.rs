@@ -14,7 +14,7 @@ use super::target::given_uri;
 use super::{Outcome, UsageError, colour, open_profile, print, stub};
 use crate::cli::{RunArgs, Ui};
 use crate::client::uri::Uri;
-use crate::interrupts::Interrupts;
+use crate::interrupts::{Interrupts, NotBegun};
 use crate::lab::{Lab, LabOptions};
 use crate::plan::GateSettings;
 use crate::profile::describe::{Destination, describe};
@@ -82,23 +82,18 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     let Some(directory) = keeping.found().filter(|_| !trials.is_empty()) else {
         return Err(failure.unwrap_or_else(|| anyhow!("nothing was measured")));
     };
+    let ran =
+        (trials.len() < places.len()).then(|| format!("{} of {} trials ran", trials.len(), places.len()));
+    if let Some(ran) = &ran {
+        run.progress.note(ran);
+    }
     let facts = RunFacts {
         started: trials.first().map_or(started, |trial| trial.facts.go),
         ended: Timestamp::now(),
         complete: failure.is_none() && trials.len() == places.len(),
         host: HostFacts::detect(),
-        notes: failure
-            .iter()
-            .map(|failure| format!("{failure:#}"))
-            .chain(
-                (trials.len() < places.len())
-                    .then(|| format!("{} of {} trials ran", trials.len(), places.len())),
-            )
-            .collect(),
+        notes: failure.iter().map(|failure| format!("{failure:#}")).chain(ran).collect(),
     };
-    for note in &facts.notes {
-        run.progress.note(note);
-    }
     directory.finish(&facts, &trials)?;
     // The terminal has to be given back before anything is printed on it.
     drop(run.progress);
@@ -150,8 +145,9 @@ impl Run {
                         return (summaries, trouble);
                     }
                 }
-                // The user wants no more: what ended before is whole.
-                Err(_) if interrupts.any() && !summaries.is_empty() => break,
+                // It had not begun, and what ended before is whole. Any other failure is one, whoever asked for an end:
+                // faults may still be on.
+                Err(failure) if failure.is::<NotBegun>() && !summaries.is_empty() => break,
                 Err(failure) => return (summaries, Some(failure)),
             }
             if interrupts.any() {

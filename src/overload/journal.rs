@@ -8,6 +8,7 @@ use futures_util::TryStreamExt;
 use mongodb::{Client, Collection, Namespace};
 
 use super::applied::Applied;
+use super::limiter::EXEMPTIONS_KIND;
 use crate::client::errors;
 use crate::cluster::Cluster;
 use crate::owner;
@@ -26,9 +27,6 @@ const DUPLICATE_KEY: i32 = 11000;
 
 /// Nothing waits longer for the journal; a majority write on an overloaded cluster takes its time.
 const PATIENCE: Duration = Duration::from_secs(15);
-
-/// The list of applications that a limiter exempts: part of a fault, and the last to be undone.
-const EXEMPTIONS: &str = "exemptions";
 
 /// The journal of a cluster.
 pub struct Journal(Collection<Document>);
@@ -133,14 +131,14 @@ impl Journal {
                 );
             }
             let kind = entry.get_str("kind").unwrap_or_default();
-            let known = FAULT_KINDS.into_iter().chain([EXEMPTIONS]).find(|known| *known == kind);
+            let known = FAULT_KINDS.into_iter().chain([EXEMPTIONS_KIND]).find(|known| *known == kind);
             let (kind, applied) = known.zip(applied(kind, &entry)).with_context(|| {
                 format!("{address} has '{kind}' on, which this version does not know how to undo")
             })?;
             let key = entry.get_str("_id").unwrap_or_default().to_owned();
             leftovers.push(Leftover { entry: key, kind, member, applied });
         }
-        leftovers.sort_by_key(|left| left.kind == EXEMPTIONS);
+        leftovers.sort_by_key(|left| left.kind == EXEMPTIONS_KIND);
         Ok(leftovers)
     }
 }

@@ -5,12 +5,14 @@
 //! are merged into the list of exempt applications, a probe shows that the list is in force, and it is the last thing to
 //! be set back.
 
+use std::time::Duration;
+
 use anyhow::{Context, bail, ensure};
 use bson::{Bson, Document, doc};
 
 use super::applied::Applied;
 use super::parameters::{self, Setting};
-use super::{Bench, Ground, patiently};
+use super::{Bench, Ground, patiently, patiently_for};
 use crate::cluster::Member;
 use crate::plan::gate::EXEMPT_APPS;
 use crate::plan::{LimitConnections, LimitRequests, Mechanism, Overload};
@@ -29,11 +31,14 @@ const QUEUE: &str = "ingressRequestAdmissionMaxQueueDepth";
 /// Whether rejections may be retried; servers that do not know it say that they may.
 const RETRIES: &str = "ingressRequestRateLimiterAllowRetries";
 
-/// How the list of exemptions is called among what is on.
-const EXEMPTIONS_KIND: &str = "exemptions";
+/// How the list of exemptions is called among what is on, and the last to be undone.
+pub const EXEMPTIONS_KIND: &str = "exemptions";
 
 /// How often the probe asks: far more than the members ask each other meanwhile, who may be exempt when it is not.
 const PROBES: i64 = 500;
+
+/// How long they may take; over a long line each takes a while.
+const PROBING: Duration = Duration::from_secs(60);
 
 /// A limit that nobody meets.
 const BOUNDLESS: i32 = 1_000_000;
@@ -208,7 +213,7 @@ pub async fn exempt_members(bench: &Bench, overload: &Overload) -> anyhow::Resul
             setting(REQUESTS, true),
         ];
         native(member, &boundless, async |applied| put("limit_requests", applied).await).await?;
-        let proved = patiently(member, probe(member)).await;
+        let proved = patiently_for(member, PROBING, probe(member)).await;
         bench.undo_where(|on| on.member == number && on.kind == "limit_requests").await.complete()?;
         proved?;
     }

@@ -108,11 +108,6 @@ impl Fault {
         matches!(self, Self::Stall {} | Self::Kill {})
     }
 
-    /// Whether the server itself has to be told of it and keeps it.
-    pub const fn is_of_the_server(&self) -> bool {
-        matches!(self, Self::FailCommand(_) | Self::Tickets(_) | Self::HoldTickets(_) | Self::StepDown {})
-    }
-
     /// Whether gates do it where the servers cannot.
     pub const fn takes_gates(&self) -> bool {
         matches!(self, Self::LimitRequests(_) | Self::LimitConnections(_))
@@ -127,6 +122,15 @@ impl Fault {
     pub const fn depends_on_load(&self) -> bool {
         !matches!(self, Self::FailCommand(_))
     }
+}
+
+/// Whether a member cannot have faults of both kinds on at a time: it has one of each kind alone, and whose process is
+/// stopped or killed can neither be told of another nor keep one.
+pub fn exclude_each_other(one: &str, other: &str) -> bool {
+    const OF_THE_PROCESS: [&str; 2] = ["stall", "kill"];
+    const OF_THE_SERVER: [&str; 4] = ["fail_command", "tickets", "hold_tickets", "step_down"];
+    let (process, server) = (|kind| OF_THE_PROCESS.contains(&kind), |kind| OF_THE_SERVER.contains(&kind));
+    one == other || process(one) && (process(other) || server(other)) || process(other) && server(one)
 }
 
 /// What sheds load.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::plan::overload::exclude_each_other;
 use crate::plan::{Load, Model, Overload, Plan, Stage};
 use crate::units::{Rate, Span};
 
@@ -79,27 +80,19 @@ fn clashes(overloads: &[Overload]) -> Vec<String> {
     let mut clashes = Vec::new();
     for (i, later) in overloads.iter().enumerate() {
         for earlier in &overloads[..i] {
-            if !earlier.members.may_meet(&later.members) || !earlier.may_meet(later) {
+            let (kind, other) = (later.fault.kind(), earlier.fault.kind());
+            let meet = earlier.members.may_meet(&later.members) && earlier.may_meet(later);
+            if !meet || !exclude_each_other(kind, other) {
                 continue;
             }
-            let of_the_process = [earlier, later].map(|overload| overload.fault.needs_lab());
-            let of_the_server = [earlier, later].map(|overload| overload.fault.is_of_the_server());
-            if of_the_process[0] && (of_the_process[1] || of_the_server[1])
-                || of_the_process[1] && of_the_server[0]
-            {
-                clashes.push(format!(
-                    "the overloads {} and {} are on at the same time: a server whose process is stopped or killed can \
-                     neither be told of another fault nor keep one",
-                    earlier.name, later.name
-                ));
-            } else if earlier.fault.kind() == later.fault.kind() {
-                clashes.push(format!(
-                    "the overloads {} and {} are on at the same time, and a server can have one {} alone",
-                    earlier.name,
-                    later.name,
-                    later.fault.kind()
-                ));
-            }
+            let why = match kind == other {
+                true => format!("and a server can have one {kind} alone"),
+                false => "but a server whose process is stopped or killed can neither be told of another fault nor keep one".to_owned(),
+            };
+            clashes.push(format!(
+                "the overloads {} and {} are on at the same time, {why}",
+                earlier.name, later.name
+            ));
         }
     }
     clashes
