@@ -1,6 +1,7 @@
 //! What overdrive costs: the same operations by a bare loop over the driver and by the engine with results written, in
 //! alternation, in one process, on one lab. Prints medians of operations per second and of client CPU per operation,
-//! and the ratios that the README shows; before that, memory with many workers, and how late operations start.
+//! and the ratios that the README shows; before that, memory with many workers, how late operations start, and what the
+//! screen costs (which takes the command `script` of util-linux, for a terminal to draw on).
 //!
 //! `cargo bench --bench overhead` (about eight minutes; `-- quick` for one short round that only shows that it works,
 //! `-- rounds=25` for more rounds than five, `-- find` for the workloads with that in their name). Rounds go through the
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, ensure};
 use bson::{Document, RawDocumentBuf, doc};
 use mongodb::event::EventHandler;
 use mongodb::options::ClientOptions;
@@ -25,6 +27,7 @@ use overdrive::plan::Attempts;
 use overdrive::profile::{Overrides, Profile, Source, resolve};
 use overdrive::progress::Silent;
 use overdrive::results::Summary;
+use overdrive::results::tables::RunsRow;
 use overdrive::stub::{Script, Stub};
 use overdrive::trial::{self, Keeping, Setup};
 use overdrive::variants::Place;
@@ -94,6 +97,7 @@ async fn main() -> anyhow::Result<()> {
     let mut interrupts = Interrupts::listen()?;
     memory(&lab, quick, &mut interrupts).await?;
     lateness(measured, &mut interrupts).await?;
+    screen(&lab, rounds, measured)?;
     println!("\n| {WORKERS} workers, median of {rounds} | operations/s | CPU µs/operation | CPU ratio |");
     println!("|---|---|---|---|");
     for workload in
@@ -240,6 +244,48 @@ async fn lateness(measured: Duration, interrupts: &mut Interrupts) -> anyhow::Re
     Ok(())
 }
 
+/// Operations per second of the program with the screen, held against the same with lines, in a terminal of 120×40.
+fn screen(lab: &Lab, rounds: usize, measured: Duration) -> anyhow::Result<()> {
+    let place = tempfile::tempdir()?;
+    let seconds = measured.as_secs() * 2;
+    let text = format!(
+        "[data]\ncollection = \"screen\"\n[load]\nmodel = \"closed\"\nworkers = {WORKERS}\nwarmup = \"1s\"\n\
+         duration = \"{seconds}s\"\n[client]\nmaxPoolSize = 100\n\
+         [op.find.find_one]\nfilter = {{ _id = {{ \"^Key\" = \"uniform\" }} }}\n"
+    );
+    std::fs::write(place.path().join("screen.toml"), text)?;
+    let goodput = |ui: &str, out: &str| -> anyhow::Result<f64> {
+        eprintln!("--ui {ui}, {out}");
+        let command = format!(
+            "stty cols 120 rows 40; exec '{}' run screen.toml --ui {ui} --out {out} --uri '{}'",
+            env!("CARGO_BIN_EXE_overdrive"),
+            lab.uri()
+        );
+        let mut script = std::process::Command::new("script");
+        script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
+        script.current_dir(place.path()).env("TERM", "xterm").stdin(std::process::Stdio::null());
+        let output = script.output().context("the command `script` does not start")?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        let mut runs = csv::Reader::from_path(place.path().join(out).join("runs.csv"))?;
+        let row: RunsRow = runs.deserialize().next().context("no run is there")??;
+        row.goodput_ops_per_s.context("nothing succeeded")
+    };
+    let mut ratios = Vec::with_capacity(rounds);
+    for round in 0..rounds {
+        let of = |ui: &str| goodput(ui, &format!("{ui}-{round}"));
+        let (with, without) = if round % 2 == 0 {
+            let with = of("tui")?;
+            (with, of("lines")?)
+        } else {
+            let without = of("lines")?;
+            (of("tui")?, without)
+        };
+        ratios.push(with / without);
+    }
+    println!("operations/s with the screen, of those with lines: {}", quarters(ratios));
+    Ok(())
+}
+
 async fn run(
     uri: &str,
     text: String,
@@ -262,8 +308,9 @@ async fn run(
         lab: None,
         stub: None,
     };
-    let summary = trial::run(setup, &mut Silent, interrupts).await?.summary;
-    anyhow::ensure!(summary.broken.is_empty(), "sums do not add up: {:?}", summary.broken);
+    let summaries = trial::run(setup, &mut Silent, interrupts, None).await?.summaries;
+    let summary = summaries.into_iter().next().context("no trial ended")?;
+    ensure!(summary.broken.is_empty(), "sums do not add up: {:?}", summary.broken);
     Ok(summary)
 }
 
@@ -281,7 +328,11 @@ fn median(figures: &[Figure]) -> Figure {
 
 /// The median of the rounds' ratios of CPU time, and between which quarters half of them lie.
 fn paired(these: &[Figure], those: &[Figure]) -> String {
-    let mut ratios: Vec<f64> = these.iter().zip(those).map(|(a, b)| a.cpu_us / b.cpu_us).collect();
+    quarters(these.iter().zip(those).map(|(a, b)| a.cpu_us / b.cpu_us).collect())
+}
+
+/// The median, and between which quarters half of them lie.
+fn quarters(mut ratios: Vec<f64>) -> String {
     ratios.sort_unstable_by(f64::total_cmp);
     let at = |quarter: usize| ratios[(ratios.len() - 1) * quarter / 4];
     format!("{:.2} ({:.2} to {:.2})", at(2), at(1), at(3))

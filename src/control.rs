@@ -7,7 +7,11 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Control {
     /// Start the load now: every offset counts from here.
-    Go,
+    Go {
+        /// The number of the first operation. Above 0 where another trial worked on the same data before, so that no key
+        /// is taken twice.
+        first: u64,
+    },
     /// Start nothing more, let what is in flight end within a bounded time, report, and finish.
     Stop,
 }

@@ -42,7 +42,7 @@ const QUEUE: usize = 1024;
 const FIRST_WORKERS: usize = 16;
 
 /// How long operations under way may take to end once a stop was asked for.
-const DRAIN: Duration = Duration::from_secs(5);
+pub const DRAIN: Duration = Duration::from_secs(5);
 
 /// Runs one trial's load. Everything it has to say goes through `reports`, ending with `Done`.
 ///
@@ -61,19 +61,21 @@ pub async fn run(
     let driver = Driver { name: "rust".to_owned(), version: DRIVER_VERSION.to_owned() };
     reports.send(Report::Hello(driver)).await.context("nobody listens to the engine")?;
 
-    let control_client = connect(&uri.control()).await?;
-    wait_for_primary(&control_client, &uri).await?;
-    prepare::prepare(&control_client, &plan, &reports).await?;
-    shut_down(control_client).await;
+    if !plan.live {
+        let control_client = connect(&uri.control()).await?;
+        wait_for_primary(&control_client, &uri).await?;
+        prepare::prepare(&control_client, &plan, &reports).await?;
+        shut_down(control_client).await;
+    }
     // The measured client has to know the primary too, or its first operations go elsewhere or wait.
     wait_for_primary(&client, &uri).await?;
     reports.send(Report::Ready).await.context("nobody listens to the engine")?;
-    match control.recv().await {
-        Some(Control::Go) => {}
+    let first = match control.recv().await {
+        Some(Control::Go { first }) => first,
         Some(Control::Stop) | None => bail!("stopped before the load began"),
-    }
+    };
 
-    let totals = drive(&plan, &client, &ledger, &mut control, &reports).await?;
+    let totals = drive(&plan, &client, &ledger, first, &mut control, &reports).await?;
     shut_down(client).await;
     reports.send(Report::Done(totals)).await.context("nobody listens to the engine")
 }
@@ -82,6 +84,7 @@ async fn drive(
     plan: &Plan,
     client: &mongodb::Client,
     ledger: &Arc<Ledger>,
+    first: u64,
     control: &mut mpsc::Receiver<Control>,
     reports: &mpsc::Sender<Report>,
 ) -> anyhow::Result<crate::snapshot::Totals> {
@@ -100,14 +103,14 @@ async fn drive(
         backoff: plan.backoff,
         seed: plan.seed,
         go,
-        next: Apart::default(),
+        next: Apart(first.into()),
         idle: Apart::default(),
         stopping: AtomicBool::new(false),
     });
     let crew = Crew { tasks: TaskTracker::new(), hands: Arc::default(), shared: Arc::clone(&shared) };
     // However this ends, its tasks end with it.
     let _dismissal = Dismissal(Arc::clone(&crew.hands));
-    let (offered, mut load) = start(plan, &crew)?;
+    let (offered, mut load) = start(plan, first, &crew)?;
     // Pool events alone tell the end of a call, and so of an attempt only where a call is one command.
     let full = plan.attempts == Attempts::Full;
     let told_apart = plan.operations.iter().map(|o| full || o.action.is_single_command()).collect();
@@ -129,7 +132,8 @@ async fn drive(
     load.close();
     shared.stopping.store(true, Ordering::Relaxed);
     ticker.freeze();
-    let left = load.leftover().await?;
+    let left = load.leftover(&shared).await?;
+    reports.send(Report::Closed(left.next)).await.context("nobody listens to the engine")?;
     crew.tasks.close();
     let drained = tokio::time::timeout(DRAIN, crew.tasks.wait()).await.is_ok();
     if !drained {
@@ -148,7 +152,9 @@ enum Load {
         left: async_channel::Receiver<Due>,
         pacer: AbortOnDropHandle<std::io::Result<u64>>,
     },
-    Closed,
+    Closed {
+        workers: u32,
+    },
 }
 
 /// The tasks that carry operations.
@@ -195,16 +201,17 @@ impl Crew {
     }
 }
 
-fn start(plan: &Plan, crew: &Crew) -> anyhow::Result<(Offered, Load)> {
+fn start(plan: &Plan, first: u64, crew: &Crew) -> anyhow::Result<(Offered, Load)> {
     match &plan.load.model {
         Model::Closed { workers } => {
             for _ in 0..*workers {
                 crew.spawn(Arc::clone(&crew.shared).repeat());
             }
-            Ok((Offered::Closed, Load::Closed))
+            Ok((Offered::Closed, Load::Closed { workers: *workers }))
         }
         Model::Open { stages, arrivals, max_in_flight } => {
             let schedule = Schedule::new(plan.load.warmup, stages, *arrivals, plan.seed);
+            let schedule = schedule.numbered_from(first);
             let (queue, due) = async_channel::bounded(QUEUE);
             let most = usize::try_from(*max_in_flight)?;
             for _ in 0..FIRST_WORKERS.min(most) {
@@ -222,7 +229,7 @@ fn start(plan: &Plan, crew: &Crew) -> anyhow::Result<(Offered, Load)> {
             let pacer = AbortOnDropHandle::new(tokio::spawn(pacer));
             let load = Load::Open { queue, left, pacer };
             let cursor = Box::new(schedule);
-            Ok((Offered::Open { due: cursor.clone(), taken: cursor }, load))
+            Ok((Offered::Open { due: cursor.clone(), taken: cursor, first }, load))
         }
     }
 }
@@ -233,7 +240,7 @@ pub struct Leftover {
     /// Handed out, but not taken.
     taken_back: Vec<Due>,
     /// The number of the first one that was never handed out.
-    handed_out: u64,
+    next: u64,
 }
 
 impl Load {
@@ -245,7 +252,7 @@ impl Load {
                 Ok(Ok(_)) => anyhow!("the pacer ended before the load"),
                 Err(died) => anyhow!("the pacer died: {died}"),
             },
-            Self::Closed => std::future::pending().await,
+            Self::Closed { .. } => std::future::pending().await,
         }
     }
 
@@ -257,10 +264,17 @@ impl Load {
     }
 
     /// What is left of a load that was closed. What was handed out and not taken is taken back.
-    async fn leftover(self) -> anyhow::Result<Leftover> {
-        let Self::Open { left, pacer, .. } = self else { return Ok(Leftover::default()) };
-        let handed_out = pacer.await.context("the pacer died")?.context("the pacer has no timer")?;
-        Ok(Leftover { taken_back: std::iter::from_fn(|| left.try_recv().ok()).collect(), handed_out })
+    async fn leftover(self, shared: &Shared) -> anyhow::Result<Leftover> {
+        let (left, pacer) = match self {
+            Self::Open { left, pacer, .. } => (left, pacer),
+            Self::Closed { workers } => {
+                // A worker that has not seen the end yet takes one more.
+                let next = shared.next.0.load(Ordering::Relaxed) + u64::from(workers);
+                return Ok(Leftover { taken_back: Vec::new(), next });
+            }
+        };
+        let next = pacer.await.context("the pacer died")?.context("the pacer has no timer")?;
+        Ok(Leftover { taken_back: std::iter::from_fn(|| left.try_recv().ok()).collect(), next })
     }
 }
 
@@ -272,7 +286,7 @@ async fn wait_until(end: Instant, control: &mut mpsc::Receiver<Control>) -> bool
         tokio::select! {
             () = &mut timer => return false,
             asked = control.recv() => match asked {
-                Some(Control::Go) => {}
+                Some(Control::Go { .. }) => {}
                 Some(Control::Stop) | None => return true,
             }
         }

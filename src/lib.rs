@@ -6,7 +6,8 @@
 //!                                                 ▼
 //!  ┌───── trial (coordinator): overload timeline · servers' own word · staleness · results ─────┐
 //!  │                                      │ Control: Go, Stop     ▲ Report: Hello, Preparing,   │
-//!  │                                      ▼                       │ Ready, Snapshot, Done       │
+//!  │                                      ▼                       │ Ready, Snapshot, Closed,    │
+//!  │                                                              │ Done                        │
 //!  │   engine:  pacer ─▶ queue of due times ─▶ workers ─▶ Records ─▶ recorder                   │
 //!  │            (schedule)                  (operation, client)    (stats)                      │
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
@@ -19,7 +20,8 @@
 //! `limiter` are its parts) and the *stub* (a server with scripted answers, in a process of its own, for measuring what
 //! measures).
 //!
-//! Each arrow is one type, and nothing flows back but [`control::Control`]. The engine knows nothing of labs, faults,
+//! Each arrow is one type. Nothing flows back but [`control::Control`] into the engine, and from the screen
+//! [`knobs::Turn`] into the trial, which answers with a live trial: an engine of its own that takes over the load. The engine knows nothing of labs, faults,
 //! files or screens, so that it can run in another process.
 //!
 //! The words, everywhere: an *operation* is what the workload wants done; a *call* is one application try of it; a
@@ -39,6 +41,7 @@ pub mod engine;
 pub mod flow;
 pub mod gate;
 pub mod interrupts;
+pub mod knobs;
 pub mod lab;
 pub mod limiter;
 pub mod operation;

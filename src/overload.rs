@@ -329,6 +329,16 @@ impl Bench {
         }
     }
 
+    /// Whether something is being done to the servers.
+    pub fn is_on(&self) -> bool {
+        self.on().iter().any(|on| on.kind != limiter::EXEMPTIONS_KIND)
+    }
+
+    /// Undoes all overloads; what lets others be put on later stays.
+    pub async fn undo_overloads(&self) -> Undone {
+        self.undo_where(|on| on.kind != limiter::EXEMPTIONS_KIND).await
+    }
+
     /// Undoes an overload where it is on.
     pub async fn undo(&self, overload: &Overload) -> Undone {
         self.undo_where(|on| on.overload == overload.name && on.kind == overload.fault.kind()).await

@@ -55,6 +55,10 @@ pub struct Plan {
     pub backoff: Option<Backoff>,
     /// The staleness probe; `None` for none.
     pub staleness: Option<Staleness>,
+    /// Whether this trial takes over from another while the load goes on: a knob was turned. Its warm-up is a transition,
+    /// and the data stays as it is.
+    #[serde(default)]
+    pub live: bool,
 }
 
 /// How attempts are counted.

@@ -24,6 +24,8 @@ pub trait Progress {
     fn preparing(&mut self, data: Preparing);
     /// The load begins, and this is where its results go.
     fn started(&mut self, facts: &TrialFacts, directory: &Path);
+    /// Another trial goes on with the load.
+    fn taken_over(&mut self, facts: &TrialFacts);
     /// An interval is over.
     fn snapshot(&mut self, plan: &Plan, snapshot: &Snapshot);
     /// What the servers say of themselves at its end.
@@ -69,6 +71,10 @@ impl Progress for Lines {
         tell(&format!("load: profile {}, results in {}", plan.profile, directory.display()));
     }
 
+    fn taken_over(&mut self, facts: &TrialFacts) {
+        self.segments = segments(&facts.plan);
+    }
+
     fn snapshot(&mut self, plan: &Plan, snapshot: &Snapshot) {
         tell(&line(plan, &self.segments, snapshot));
     }
@@ -91,6 +97,8 @@ impl Progress for Silent {
     fn preparing(&mut self, _: Preparing) {}
 
     fn started(&mut self, _: &TrialFacts, _: &Path) {}
+
+    fn taken_over(&mut self, _: &TrialFacts) {}
 
     fn snapshot(&mut self, _: &Plan, _: &Snapshot) {}
 

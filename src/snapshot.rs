@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use crate::stats::{Latencies, OpStats};
 
-/// Everything the engine says, in this order: Hello, any number of Preparing, Ready, then snapshots from Go on, Done.
+/// Everything the engine says, in this order: Hello, any number of Preparing, Ready, then snapshots from Go on (and
+/// Closed once among the last of them), Done.
 /// Any of them may be followed by the end of the channel, when the engine's future returns its error.
 #[derive(Clone, Debug)]
 pub enum Report {
@@ -21,6 +22,8 @@ pub enum Report {
     Ready,
     /// One interval.
     Snapshot(Box<Snapshot>),
+    /// Nothing more is begun: this would have been the next operation's number.
+    Closed(u64),
     /// Nothing follows.
     Done(Totals),
 }

@@ -92,6 +92,11 @@ impl Offset {
         Self(SignedDuration::from_secs(seconds))
     }
 
+    /// Nanoseconds from the zero point.
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(SignedDuration::from_nanos(nanos))
+    }
+
     /// Nanoseconds from the zero point; text never goes beyond a year, which fits.
     pub fn nanos(self) -> i64 {
         i64::try_from(self.0.as_nanos()).unwrap_or(i64::MAX)

@@ -75,14 +75,17 @@ pub fn variants(varied: &[Varied]) -> Vec<Variant> {
             })
             .collect();
     }
-    all.into_iter().map(|settings| Variant { name: name(&settings), settings }).collect()
+    all.into_iter().map(|settings| Variant { name: Variant::name(&settings), settings }).collect()
 }
 
-fn name(settings: &[(String, String)]) -> String {
-    if settings.is_empty() {
-        return "base".to_owned();
+impl Variant {
+    /// What a combination of values is called.
+    pub fn name(settings: &[(String, String)]) -> String {
+        if settings.is_empty() {
+            return "base".to_owned();
+        }
+        settings.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
     }
-    settings.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }
 
 /// The order of trials: A B B A A B … A machine, a cluster or a network that slowly gets better or worse does so for all

@@ -83,6 +83,20 @@ pub fn resolve_options(
 }
 
 impl Resolved {
+    /// The same with other settings, which are stronger than all that was there.
+    ///
+    /// # Errors
+    /// As for [`resolve_options`].
+    pub fn with(&self, settings: &[OptionSetting], driver_version: &str) -> Result<Self, UriError> {
+        let mut changed = resolve_options(&self.uri, settings, None, driver_version)?;
+        for option in changed.options.iter_mut().filter(|option| option.from == OptionSource::Uri) {
+            // It was in the connection string because somebody else had put it there.
+            let before = self.options.iter().find(|b| (b.name, &b.value) == (option.name, &option.value));
+            option.from = before.map_or(option.from, |before| before.from);
+        }
+        Ok(changed)
+    }
+
     /// Every option that was varied or set, once, with its value: what results are told apart by. Those of the connection
     /// string are among them, but for what names the deployment or opens it.
     pub fn params(&self, settings: &[OptionSetting]) -> Vec<(String, Option<String>)> {

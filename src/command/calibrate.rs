@@ -121,13 +121,13 @@ async fn step(
         lab: None,
         stub: Some(Arc::clone(stub)),
     };
-    let finished = trial::run(setup, &mut Silent, interrupts).await;
+    let finished = trial::run(setup, &mut Silent, interrupts, None).await;
     if interrupts.any() {
         return Ok(None);
     }
     let finished = finished?;
     finished.trouble.map_or(Ok(()), Err)?;
-    let summary = finished.summary;
+    let summary = finished.summaries.into_iter().next().context("no trial ended")?;
     ensure!(summary.broken.is_empty(), "the numbers do not add up: {}", summary.broken.join("; "));
     let step = Step::of(name, &summary);
     ensure!(step.ops_per_s > 0.0, "no operation succeeded in that time: give it more with --duration");

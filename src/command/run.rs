@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
+use tokio::sync::mpsc;
 
 use self::matrix::Prepared;
 use super::target::given_uri;
@@ -15,6 +16,7 @@ use super::{Outcome, UsageError, colour, open_profile, print, stub};
 use crate::cli::{RunArgs, Ui};
 use crate::client::uri::Uri;
 use crate::interrupts::{Interrupts, NotBegun};
+use crate::knobs::Turns;
 use crate::lab::{Lab, LabOptions};
 use crate::plan::GateSettings;
 use crate::profile::describe::{Destination, describe};
@@ -23,6 +25,7 @@ use crate::report;
 use crate::results::{HostFacts, RunFacts, Summary};
 use crate::stderr::tell;
 use crate::stub::Script;
+use crate::trial::live::{self, Stand};
 use crate::trial::{self, Finished, Keeping, Setup};
 use crate::tui::{self, Screen, Theme};
 use crate::units::Span;
@@ -64,7 +67,9 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         checks::confirm(uri, variants.iter().map(|variant| &*variant.plan), args.yes)?;
     }
     let mut interrupts = Interrupts::listen()?;
-    let progress = progress(args.ui, args.ascii, &interrupts)?;
+    // What is held against each other must not be changed by hand, and a stub's script belongs to one trial.
+    let by_hand = places.len() == 1 && args.stub.is_none();
+    let (progress, turns) = progress(&args, by_hand, &interrupts)?;
     let lab = match (given, &args.stub) {
         (None, None) => Some(Arc::new(start_lab(&variants, args.mongod.as_deref(), &interrupts).await?)),
         _ => None,
@@ -74,7 +79,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         variants.iter_mut().try_for_each(|variant| variant.retarget(&uri))?;
     }
     let keeping = Arc::new(Keeping::new(args.out, args.label, profile.text));
-    let mut run = Run { variants, lab, script: args.stub, keeping, progress };
+    let mut run = Run { variants, lab, script: args.stub, keeping, progress, turns };
     let started = Timestamp::now();
     let (trials, failure) = run.trials(&places, &mut interrupts).await;
     let stopped = stop_lab(run.lab.take(), &mut interrupts).await;
@@ -82,15 +87,15 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     let Some(directory) = keeping.found().filter(|_| !trials.is_empty()) else {
         return Err(failure.unwrap_or_else(|| anyhow!("nothing was measured")));
     };
-    let ran =
-        (trials.len() < places.len()).then(|| format!("{} of {} trials ran", trials.len(), places.len()));
+    let planned = trials.iter().filter(|trial| !trial.facts.plan.live).count();
+    let ran = (planned < places.len()).then(|| format!("{planned} of {} trials ran", places.len()));
     if let Some(ran) = &ran {
         run.progress.note(ran);
     }
     let facts = RunFacts {
         started: trials.first().map_or(started, |trial| trial.facts.go),
         ended: Timestamp::now(),
-        complete: failure.is_none() && trials.len() == places.len(),
+        complete: failure.is_none() && planned == places.len(),
         host: HostFacts::detect(),
         notes: failure.iter().map(|failure| format!("{failure:#}")).chain(ran).collect(),
     };
@@ -106,12 +111,21 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     Ok(if interrupts.any() { Outcome::Interrupted } else { Outcome::Done })
 }
 
-fn progress(ui: Ui, ascii: bool, interrupts: &Interrupts) -> anyhow::Result<Box<dyn Progress + Send>> {
-    Ok(match ui {
-        Ui::None => Box::new(Silent),
-        Ui::Auto if !tui::is_expected() => Box::new(Lines::default()),
-        Ui::Lines => Box::new(Lines::default()),
-        Ui::Auto | Ui::Tui => Box::new(Screen::new(Theme::new(colour(), ascii), interrupts.clone())?),
+/// Whoever tells what happens, and what is turned on a screen, if there is one and the run may be changed by hand.
+fn progress(
+    args: &RunArgs,
+    by_hand: bool,
+    interrupts: &Interrupts,
+) -> anyhow::Result<(Box<dyn Progress + Send>, Option<Turns>)> {
+    Ok(match args.ui {
+        Ui::None => (Box::new(Silent), None),
+        Ui::Auto if !tui::is_expected() => (Box::new(Lines::default()), None),
+        Ui::Lines => (Box::new(Lines::default()), None),
+        Ui::Auto | Ui::Tui => {
+            let (hand, turns) = by_hand.then(mpsc::unbounded_channel).unzip();
+            let screen = Screen::new(Theme::new(colour(), args.ascii), interrupts.clone(), hand)?;
+            (Box::new(screen), turns)
+        }
     })
 }
 
@@ -122,6 +136,8 @@ struct Run {
     script: Option<Script>,
     keeping: Arc<Keeping>,
     progress: Box<dyn Progress + Send>,
+    /// What is turned while the load runs; `None` where it is not changed by hand.
+    turns: Option<Turns>,
 }
 
 impl Run {
@@ -139,8 +155,8 @@ impl Run {
                 self.announce(*place, &places[i..], places.len());
             }
             match self.trial(*place, params[place.variant].clone(), interrupts).await {
-                Ok(Finished { summary, trouble }) => {
-                    summaries.push(summary);
+                Ok(Finished { summaries: ended, trouble }) => {
+                    summaries.extend(ended);
                     if trouble.is_some() {
                         return (summaries, trouble);
                     }
@@ -190,6 +206,10 @@ impl Run {
         if place.repeat == 1 {
             variant.notes.iter().for_each(|note| self.progress.note(note));
         }
+        let params = match self.turns {
+            Some(_) => live::with_knobs(params, &Stand::of(&variant.target), &variant.plan),
+            None => params,
+        };
         let setup = Setup {
             plan: Arc::clone(&variant.plan),
             target: variant.target.clone(),
@@ -201,7 +221,7 @@ impl Run {
             lab: self.lab.clone(),
             stub,
         };
-        trial::run(setup, &mut *self.progress, interrupts).await
+        trial::run(setup, &mut *self.progress, interrupts, self.turns.as_mut()).await
     }
 }
 

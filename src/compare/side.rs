@@ -22,12 +22,16 @@ pub struct Side {
 type Get = fn(&Trial) -> &str;
 
 /// What may tell trials apart beside parameters: names and how to get at them.
-const KEYS: [(&str, Get); 4] = [
+const KEYS: [(&str, Get); 5] = [
     ("driver", |trial| &trial.driver),
     ("variant", |trial| &trial.variant),
     ("trial", |trial| &trial.trial),
     ("repeat", |trial| &trial.repeat),
+    (LIVE, |trial| trial.live),
 ];
+
+/// Whether a knob began or ended a trial.
+const LIVE: &str = "live";
 
 /// How a parameter that was taken away is written.
 const UNSET: &str = "unset";
@@ -43,6 +47,9 @@ impl Side {
             let mut found = Vec::new();
             for place in selection.places()? {
                 found.extend(side.whole_trials(&place)?);
+            }
+            if !selection.wanted.iter().any(|(key, _)| [LIVE, "trial"].contains(&key.as_str())) {
+                side.leave_out_live(&mut found);
             }
             side.trials.extend(chosen(&selection, found)?);
         }
@@ -68,6 +75,18 @@ impl Side {
             format!("{} is left out: it was cut short, or its numbers do not add up", trial.place())
         }));
         Ok(whole)
+    }
+
+    /// Trials that somebody made by hand, unless they were asked for.
+    fn leave_out_live(&mut self, found: &mut Vec<Trial>) {
+        let before = found.len();
+        found.retain(|trial| trial.live == "false");
+        let left_out = before - found.len();
+        if left_out > 0 {
+            self.notes.push(format!(
+                "{left_out} live trials are left out, which a knob began or ended: DIR:{LIVE}=true takes them"
+            ));
+        }
     }
 
     /// A trial counts once, however often its directory was named.

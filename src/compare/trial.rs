@@ -47,8 +47,10 @@ pub struct Trial {
     pub machine: String,
     /// The version of overdrive.
     pub tool_version: String,
-    /// Whether it ran to its end, and its sums added up.
+    /// Whether it ran to its end, which for a live one is when a knob was turned, and its sums added up.
     pub whole: bool,
+    /// `true` when a knob began or ended it, else `false`: how long it ran, and after what, was in somebody's hand.
+    pub live: &'static str,
     /// By segment and operation.
     pub figures: Vec<Figures>,
 }
@@ -140,9 +142,12 @@ fn begin(directory: &Path, run: &Value, table: &Table, row: &StringRecord) -> Re
     let number = text("trial");
     let mut stored = run["trials"].as_array().into_iter().flatten();
     let is_ours = |trial: &&Value| trial["trial"].as_u64().is_some_and(|n| number.parse() == Ok(n));
-    let stored = stored.find(is_ours).ok_or_else(|| {
+    let found = stored.find(is_ours).ok_or_else(|| {
         Error::stored(format!("'{}' knows nothing of trial {number}", directory.join("run.json").display()))
     })?;
+    // A trial before a live one ended with the turn of the knob.
+    let live = [Some(found), stored.next()].into_iter().flatten().any(|trial| trial["plan"]["live"] == true);
+    let stored = found;
     let host = &run["host"];
     let part = |key: &str| match &host[key] {
         Value::String(text) => text.clone(),
@@ -164,7 +169,9 @@ fn begin(directory: &Path, run: &Value, table: &Table, row: &StringRecord) -> Re
         plan: stored["plan"].clone(),
         machine: format!("{} × {} ({})", part("cores"), part("cpu_model"), part("arch")),
         tool_version: run["tool_version"].as_str().unwrap_or_default().to_owned(),
-        whole: stored["totals"]["cut"] != true && stored["broken"].as_array().is_none_or(Vec::is_empty),
+        whole: (live || stored["totals"]["cut"] != true)
+            && stored["broken"].as_array().is_none_or(Vec::is_empty),
+        live: if live { "true" } else { "false" },
         figures: Vec::new(),
     })
 }

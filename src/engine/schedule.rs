@@ -11,7 +11,7 @@ use crate::units::Span;
 /// One operation that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// The operation's number in the trial, from 0.
+    /// The operation's number: from 0, unless another trial went before on the same data.
     pub n: u64,
     /// Its intended start, in nanoseconds since Go.
     pub at_ns: u64,
@@ -71,6 +71,11 @@ impl Schedule {
             schedule.step();
         }
         schedule
+    }
+
+    /// The same times, for operations that are numbered from `first` on.
+    pub fn numbered_from(self, first: u64) -> Self {
+        Self { n: first, ..self }
     }
 
     /// The next operation, left in place.
@@ -189,5 +194,7 @@ mod tests {
         assert!(make(3).take(5000).eq(make(3).take(5000)));
         assert!(make(3).take(50).ne(make(4).take(50)));
         assert!(make(3).take(5000).is_sorted_by_key(|due| due.at_ns));
+        let later = make(3).numbered_from(7);
+        assert!(later.zip(make(3)).take(50).all(|(l, d)| (l.n, l.at_ns) == (d.n + 7, d.at_ns)));
     }
 }

@@ -92,7 +92,7 @@ impl Ticker {
             .map_err(|_| anyhow!("the recorder died: this run's numbers are not whole"))?;
         let clock = || nanos(self.shared.go.elapsed());
         let end = recorder.absorb(clock, self.signals.frozen_at.load(Ordering::Relaxed), u64::MAX);
-        recorder.cut(&left.taken_back, left.handed_out);
+        recorder.cut(&left.taken_back, left.next);
         let snapshot = recorder.snapshot(end, meter.read(0, 0, 0));
         self.reports
             .send(Report::Snapshot(Box::new(snapshot)))

@@ -59,6 +59,11 @@ pub async fn choose(
         Some(Mechanism::Gate) => false,
         _ => has_limiter(ground, switch).await?,
     };
+    if native && let Some(bar) = bar(switch, ground.cluster.kind) {
+        // In a lab the gates do the same without harm.
+        ensure!(gates && wanted.is_none(), "{bar}");
+        return Ok(Mechanism::Gate);
+    }
     match wanted {
         Some(Mechanism::Native) if !native => bail!(
             "these servers ({version}) have no such limiter of their own: it came with 8.2 and 8.0.20 ({switch})"
@@ -76,6 +81,19 @@ pub async fn choose(
              the lab's gates do it; `overdrive gate` puts one before a server of yours"
         ),
     }
+}
+
+/// Why a limiter is not used though the servers have it.
+///
+/// That on new connections exempts addresses, not applications. Members and load often share theirs, so that whoever lets
+/// the members through lets the load through; and nothing can be asked in the members' place to prove that they are let
+/// through. A limit that keeps members from one another breaks the set instead of loading it.
+fn bar(switch: &str, kind: &str) -> Option<&'static str> {
+    (switch == CONNECTIONS && kind == "replica set").then_some(
+        "the servers' own limit on new connections would hit the members of this replica set among themselves as it hits \
+         the load, and nothing could prove that they are exempt: it is only set on standalone servers and routers. Without \
+         --uri the lab's gates do it; `overdrive gate` puts one before a server of yours",
+    )
 }
 
 async fn has_limiter(ground: &Ground, switch: &str) -> anyhow::Result<bool> {
@@ -260,6 +278,13 @@ async fn exempted(member: &Member) -> anyhow::Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_of_a_replica_set_are_not_limited_by_its_servers() {
+        assert!(bar(CONNECTIONS, "replica set").is_some_and(|why| why.contains("members")));
+        assert_eq!(bar(CONNECTIONS, "standalone server"), None);
+        assert_eq!(bar(REQUESTS, "replica set"), None);
+    }
 
     #[test]
     fn the_members_names_are_merged_into_those_that_are_there() {

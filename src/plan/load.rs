@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Rate, Span};
 
+/// The most workers of the closed model.
+pub const MOST_WORKERS: u32 = 100_000;
+
 /// The load of one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Load {
@@ -66,6 +69,8 @@ pub enum Arrivals {
 pub enum Phase {
     /// Before anything counts: pools fill, caches warm.
     Warmup,
+    /// The same where a trial takes over from another one while the load goes on: operations of that one still end.
+    Transition,
     /// What the results are about.
     Measure,
     /// The load goes on so that the last measured operations meet the same servers as the first.
@@ -77,6 +82,7 @@ impl Phase {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Warmup => "warmup",
+            Self::Transition => "transition",
             Self::Measure => "measure",
             Self::Cooldown => "cooldown",
         }

@@ -10,7 +10,7 @@ pub const NO_OVERLOAD: &str = "measure";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// `before`, the names of the overloads that are on (joined by `+`), `between`, `after`; `measure` when there is no
-    /// overload; `warmup` and `cooldown` outside the measured time.
+    /// overload; `warmup` (`transition` in a live trial) and `cooldown` outside the measured time.
     pub name: String,
     /// The phase it is part of.
     pub phase: Phase,
@@ -52,7 +52,8 @@ pub fn segments(plan: &Plan) -> Vec<Segment> {
 
     let part =
         |name: &str, phase, start_ns, end_ns| Segment { name: name.to_owned(), phase, start_ns, end_ns };
-    let mut parts = vec![part("warmup", Phase::Warmup, 0, warmup)];
+    let opening = if plan.live { Phase::Transition } else { Phase::Warmup };
+    let mut parts = vec![part(opening.name(), opening, 0, warmup)];
     for pair in cuts.windows(2) {
         let &[start, stop] = pair else { continue };
         let name = measured_name(&overloads, start, end);
@@ -101,6 +102,14 @@ mod tests {
     use super::*;
     use crate::results::testing;
     use crate::units::{Offset, Span};
+
+    #[test]
+    fn a_live_trial_begins_with_a_transition() {
+        let plan = Plan { live: true, ..testing::plan() };
+        let first = &segments(&plan)[0];
+        assert_eq!((&*first.name, first.phase, first.start_ns), ("transition", Phase::Transition, 0));
+        assert_eq!(first.end_ns, nanos(plan.load.warmup.duration()));
+    }
 
     #[test]
     fn overloads_are_on_while_there_is_load() {

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::plan::load::MOST_WORKERS;
 use crate::plan::{Arrivals, Stage};
 use crate::units::{Rate, Span};
 
@@ -48,8 +49,6 @@ pub struct WrittenLoad {
 pub const MODELS: [(&str, ModelName); 2] = [("open", ModelName::Open), ("closed", ModelName::Closed)];
 /// The words for the kinds of arrival.
 pub const ARRIVALS: [(&str, Arrivals); 2] = [("poisson", Arrivals::Poisson), ("even", Arrivals::Even)];
-/// The most workers of the closed model.
-pub const MOST_WORKERS: u32 = 100_000;
 /// The most operations under way in the open model.
 pub const MOST_IN_FLIGHT: u32 = 1_000_000;
 

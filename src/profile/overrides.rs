@@ -2,6 +2,7 @@
 
 use crate::plan::Attempts;
 use crate::plan::client::OptionSource;
+use crate::plan::load::MOST_WORKERS;
 use crate::units::{Rate, Span};
 
 use super::Profile;
@@ -140,8 +141,8 @@ impl WrittenLoad {
     /// # Errors
     /// When the number is out of bounds.
     pub fn make_closed(&mut self, workers: u32) -> Result<(), String> {
-        if !(1..=super::load::MOST_WORKERS).contains(&workers) {
-            return Err(format!("workers must be from 1 to {}", super::load::MOST_WORKERS));
+        if !(1..=MOST_WORKERS).contains(&workers) {
+            return Err(format!("workers must be from 1 to {MOST_WORKERS}"));
         }
         self.duration = self.duration.or(self.staged());
         (self.model, self.workers) = (Some(ModelName::Closed), Some(workers));

@@ -37,6 +37,7 @@ pub fn resolve(
         return Err(OverrideErrors(clashes));
     }
     Ok(Plan {
+        live: false,
         profile: profile.name,
         description: profile.description,
         seed,

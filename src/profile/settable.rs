@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use crate::plan::gate::{LONGEST_BASE_BACKOFF_MS, MOST_WAITING};
+use crate::plan::load::MOST_WORKERS;
 use crate::plan::overload::{
     FEWEST_TICKETS, LARGEST_EXTRA, LONGEST_HOLD, MOST_EXTRA, MOST_HELD, MOST_TICKETS,
 };
@@ -15,7 +16,7 @@ use super::data::{MOST_DOCUMENTS, collection_name, database_name};
 use super::diagnostic::either;
 use super::fault::fail_command::check_probability;
 use super::flow;
-use super::load::{ARRIVALS, MODELS, MOST_IN_FLIGHT, MOST_WORKERS};
+use super::load::{ARRIVALS, MODELS, MOST_IN_FLIGHT};
 use super::operations::{MOST_WEIGHT, SCALE};
 use super::overloads::MEMBERS;
 use super::overrides::Draft;

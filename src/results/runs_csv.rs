@@ -130,7 +130,7 @@ mod tests {
 
         fs::write(&path, format!("{ours},from_the_future\n")).unwrap();
         append(root.path(), &row("a")).unwrap();
-        assert!(fs::read_to_string(&path).unwrap().ends_with("\"{\"\"a\"\":\"\"1,2\"\"}\",,\n"));
+        assert!(fs::read_to_string(&path).unwrap().ends_with("\"{\"\"a\"\":\"\"1,2\"\"}\",,false,\n"));
 
         fs::write(&path, "schema_version,run_id\n1,old\n1,ha").unwrap();
         append(root.path(), &row("b")).unwrap();

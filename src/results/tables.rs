@@ -78,6 +78,8 @@ pub struct SummaryRow {
     /// Successful operations that ended within the segment by the clock, whenever they were due; goodput counts those that
     /// were due within it, whenever they ended.
     pub completed_ops_per_s: Option<f64>,
+    /// Whether the trial began with the turn of a knob.
+    pub live: bool,
 }
 
 /// `intervals.csv`: interval × client × operation, by the time things happened. `timestamp` and `elapsed_s` are of the
@@ -329,6 +331,8 @@ pub struct RunsRow {
     /// The options varied or set, as a JSON object.
     pub params: String,
     pub completed_ops_per_s: Option<f64>,
+    /// Whether the trial began with the turn of a knob.
+    pub live: bool,
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ pub(crate) fn plan_with_stages(stages: &[(u64, f64, f64)]) -> Plan {
     let stage =
         |&(s, from, to): &(u64, f64, f64)| Stage { length: Span::seconds(s), from: rate(from), to: rate(to) };
     Plan {
+        live: false,
         profile: "test".to_owned(),
         description: String::new(),
         seed: 1,

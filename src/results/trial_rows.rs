@@ -90,6 +90,7 @@ fn summary_row(summary: &Summary, segment: &SegmentSummary, operation: &OpSummar
         cpu_us_per_op: generator.and_then(|g| g.cpu_us_per_op()),
         rss_max_bytes: generator.map(|g| g.rss_max_bytes),
         completed_ops_per_s: operation.completed_ops_per_s,
+        live: plan.live,
     }
 }
 
@@ -239,6 +240,7 @@ pub(crate) fn runs(summary: &Summary) -> RunsRow {
         .to_owned(),
         params: serde_json::Value::Object(params).to_string(),
         completed_ops_per_s: whole.completed_ops_per_s,
+        live: whole.live,
     }
 }
 

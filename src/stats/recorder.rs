@@ -19,6 +19,8 @@ pub enum Offered {
         due: Box<Schedule>,
         /// Counts operations that workers took.
         taken: Box<Schedule>,
+        /// The number of the first of all.
+        first: u64,
     },
     /// Operations are due when they start.
     Closed,
@@ -284,16 +286,16 @@ impl Recorder {
     }
 
     fn next_untaken(&mut self) -> Option<Due> {
-        let Offered::Open { due, taken } = &mut self.offered else { return None };
+        let Offered::Open { due, taken, .. } = &mut self.offered else { return None };
         if taken.peek().n < due.peek().n { taken.next() } else { None }
     }
 
     /// How long the oldest operation that no worker has begun has been due.
     pub fn behind_ns(&mut self, now_ns: u64) -> u64 {
         match &mut self.offered {
-            Offered::Open { taken: cursor, .. } => {
+            Offered::Open { taken: cursor, first, .. } => {
                 // Operations are begun in their order.
-                advance(cursor, self.started);
+                advance(cursor, *first + self.started);
                 now_ns.saturating_sub(cursor.peek().at_ns)
             }
             Offered::Closed => 0,

@@ -23,7 +23,7 @@ impl App {
             }
             Action::NextOperation => self.operation = next(self.operation, model),
             Action::Help => self.help = !self.help,
-            Action::Stop | Action::Leave | Action::Interrupt | Action::Suspend => {}
+            Action::Knob(_) | Action::Stop | Action::Leave | Action::Interrupt | Action::Suspend => {}
         }
     }
 

@@ -3,6 +3,8 @@
 //! Bytes are read as the terminal sends them. A reader that knows every sequence there is would be more code than these
 //! few keys are worth, and the common one never returns when the terminal is gone.
 
+use crate::knobs::Turn;
+
 /// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -12,6 +14,8 @@ pub enum Action {
     NextOperation,
     /// The help, or no help.
     Help,
+    /// A knob is turned: a live trial takes over.
+    Knob(Turn),
     /// An end: what is under way may finish.
     Stop,
     /// An end at once.
@@ -30,19 +34,26 @@ pub struct Binding {
     pub name: &'static str,
     /// What it asks for.
     pub action: Action,
-    /// The same in a word, for where there is little room; empty for keys that do everywhere what they do here.
+    /// The same in a word, for where there is little room; empty for knobs, which are told together, and for keys that do
+    /// everywhere what they do here.
     pub short: &'static str,
     /// The same in words.
     pub help: &'static str,
 }
 
 /// Every key that does something.
-pub const BINDINGS: [Binding; 7] = [
+pub const BINDINGS: [Binding; 13] = [
     binding(b' ', "space", Action::Freeze, "freeze", "freeze the display; the run goes on"),
     binding(b'\t', "tab", Action::NextOperation, "operation", "pick an operation, or all"),
     binding(b'?', "?", Action::Help, "help", "show or hide this help"),
     binding(b'q', "q", Action::Stop, "stop", "stop: start nothing more, let the rest end, keep results"),
     binding(b'Q', "Q", Action::Leave, "leave", "leave at once: results are not whole"),
+    binding(b'+', "+", Action::Knob(Turn::MoreRetries), "", "maxAdaptiveRetries: one more"),
+    binding(b'-', "-", Action::Knob(Turn::FewerRetries), "", "maxAdaptiveRetries: one less"),
+    binding(b't', "t", Action::Knob(Turn::Retargeting), "", "enableOverloadRetargeting: on or off"),
+    binding(b']', "]", Action::Knob(Turn::MoreLoad), "", "rate or workers: a quarter more"),
+    binding(b'[', "[", Action::Knob(Turn::LessLoad), "", "rate or workers: a fifth less"),
+    binding(b'o', "o", Action::Knob(Turn::Overload), "", "the profile's overload: on or off"),
     binding(3, "Ctrl-C", Action::Interrupt, "", "like q, the second time like Q"),
     binding(26, "Ctrl-Z", Action::Suspend, "", "suspend overdrive, its load included; fg resumes"),
 ];
@@ -112,7 +123,9 @@ mod tests {
     fn keys_are_told_apart() {
         assert_eq!(actions(&[b" \t?"]), [Action::Freeze, Action::NextOperation, Action::Help]);
         assert_eq!(actions(&[b"q", b"Q", b"\x03", b"\x1a"]).len(), 4);
-        assert_eq!(actions(&[b"xyz[~\r\xc3\xa4"]), []);
+        let knobs = [Turn::MoreRetries, Turn::FewerRetries, Turn::MoreLoad, Turn::LessLoad];
+        assert_eq!(actions(&[b"+-]["]), knobs.map(Action::Knob));
+        assert_eq!(actions(&[b"xyz~\r\xc3\xa4"]), []);
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use jiff::Timestamp;
+
 use super::history::{Counts, History};
 use crate::plan::load::Phase;
-use crate::plan::timeline::{Segment, nanos};
+use crate::plan::timeline::{Segment, index_at, nanos, on_time};
 use crate::results::TrialFacts;
 use crate::results::accumulated::{Accumulated, GeneratorSummary};
 use crate::results::facts::{operations, seconds};
@@ -44,7 +46,7 @@ impl Window {
 /// Something that happened, or that people are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// When, in nanoseconds since Go; `None` when it was before or nobody knows.
+    /// When, in nanoseconds since the first Go; `None` when it was before or nobody knows.
     pub at_ns: Option<i64>,
     /// What.
     pub text: String,
@@ -72,10 +74,11 @@ pub struct Health {
     pub behind: bool,
 }
 
-/// Everything known of the trial that runs.
+/// Everything known of the trial that runs, and what stays of those before it. Times are nanoseconds since the first one's
+/// Go, unless they are said to be the trial's own.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// What is known from the start.
+    /// What is known of the trial from its start.
     pub facts: TrialFacts,
     /// The last interval.
     pub last: Option<Window>,
@@ -96,6 +99,25 @@ pub struct Model {
     /// The segment that the last interval lies in.
     segment: usize,
     sums: Accumulated,
+    /// When the first trial began by the clock on the wall.
+    began: Timestamp,
+    /// When this trial began.
+    base_ns: u64,
+    /// The parts of the trials before.
+    past: Vec<Part>,
+    /// When servers were pushed in the trials before.
+    past_overloads: Vec<(u64, u64)>,
+}
+
+/// A part of a trial on the axis of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The segment's name.
+    pub name: String,
+    /// When it began.
+    pub start_ns: u64,
+    /// When it ended, or will.
+    pub end_ns: u64,
 }
 
 impl Model {
@@ -103,6 +125,10 @@ impl Model {
     pub fn new(facts: TrialFacts) -> Self {
         let sums = Accumulated::new(&facts.plan);
         Self {
+            began: facts.go,
+            base_ns: 0,
+            past: Vec::new(),
+            past_overloads: Vec::new(),
             facts,
             last: None,
             part: None,
@@ -117,6 +143,21 @@ impl Model {
         }
     }
 
+    /// Another trial goes on with the load. What was shown over time stays; what was summed up begins anew.
+    pub fn take_over(&mut self, facts: TrialFacts) {
+        let since = facts.go.duration_since(self.began);
+        let base_ns = u64::try_from(since.as_nanos()).unwrap_or(self.base_ns);
+        // What the trial before had planned for later is not done.
+        self.past = self.parts().filter(|part| part.start_ns < base_ns).collect();
+        self.past_overloads = self.overloads().filter(|&(on, _)| on < base_ns).collect();
+        let ends = self.past.iter_mut().map(|part| &mut part.end_ns);
+        ends.chain(self.past_overloads.iter_mut().map(|(_, off)| off))
+            .for_each(|end| *end = base_ns.min(*end));
+        self.sums = Accumulated::new(&facts.plan);
+        (self.facts, self.base_ns, self.segment) = (facts, base_ns, 0);
+        (self.last, self.part, self.before) = (None, None, None);
+    }
+
     /// An interval is over.
     pub fn add(&mut self, snapshot: &Snapshot) {
         let plan = &self.facts.plan;
@@ -126,7 +167,7 @@ impl Model {
         let length_s = seconds(snapshot.end_ns.saturating_sub(snapshot.start_ns));
         let last = Window::new("last interval", length_s, operations);
         let counts = std::iter::once(&last.all).chain(&last.operations).map(Counts::of).collect();
-        self.history.add(snapshot.start_ns, snapshot.end_ns, counts);
+        self.history.add(self.base_ns + snapshot.start_ns, self.base_ns + snapshot.end_ns, counts);
         self.last = Some(last);
         self.part = Some(self.window(self.segment));
         let before = self.segment.checked_sub(1);
@@ -162,12 +203,13 @@ impl Model {
         }
         let words = [event.kind.replace('_', " "), event.subject, event.detail];
         let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        self.tell(Told { at_ns: Some(event.at_ns), text: words.join("  ") });
+        let at_ns = event.at_ns.saturating_add_unsigned(self.base_ns);
+        self.tell(Told { at_ns: Some(at_ns), text: words.join("  ") });
     }
 
     /// People are told something.
     pub fn note(&mut self, text: String) {
-        let at_ns = i64::try_from(self.sums.end_ns).ok().filter(|_| self.last.is_some());
+        let at_ns = i64::try_from(self.end_ns()).ok().filter(|&at_ns| at_ns > 0);
         self.tell(Told { at_ns, text });
     }
 
@@ -178,20 +220,48 @@ impl Model {
         self.events.push_back(told);
     }
 
-    /// The parts of the trial.
+    /// The parts of the trial, in its own time.
     pub fn segments(&self) -> &[Segment] {
         &self.sums.segments
     }
 
-    /// Where the last interval ended, since Go.
-    pub const fn end_ns(&self) -> u64 {
-        self.sums.end_ns
+    /// The parts of all trials so far.
+    pub fn parts(&self) -> impl Iterator<Item = Part> {
+        let ours = self.segments().iter().map(|segment| Part {
+            name: segment.name.clone(),
+            start_ns: self.base_ns + segment.start_ns,
+            end_ns: self.base_ns.saturating_add(segment.end_ns),
+        });
+        self.past.iter().cloned().chain(ours)
     }
 
-    /// When the measured time is over, since Go.
+    /// From when to when servers are pushed, by the plans.
+    pub fn overloads(&self) -> impl Iterator<Item = (u64, u64)> {
+        let load = &self.facts.plan.load;
+        let ours = self.facts.plan.overloads.iter().filter_map(|overload| on_time(load, overload));
+        let ours = ours.map(|(on, off)| (self.base_ns + on, self.base_ns.saturating_add(off)));
+        self.past_overloads.iter().copied().chain(ours)
+    }
+
+    /// The trial's segment at a time.
+    pub fn segment_at(&self, now_ns: u64) -> &Segment {
+        &self.segments()[index_at(self.segments(), now_ns.saturating_sub(self.base_ns))]
+    }
+
+    /// When this trial began.
+    pub const fn base_ns(&self) -> u64 {
+        self.base_ns
+    }
+
+    /// Where the last interval ended.
+    pub const fn end_ns(&self) -> u64 {
+        self.base_ns + self.sums.end_ns
+    }
+
+    /// When the measured time is over.
     pub fn measured_until_ns(&self) -> u64 {
         let load = &self.facts.plan.load;
-        nanos(load.warmup.duration() + load.duration.duration())
+        self.base_ns + nanos(load.warmup.duration() + load.duration.duration())
     }
 
     /// Positions and names of the operations that run.

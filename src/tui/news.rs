@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::keys::Action;
+use crate::results::TrialFacts;
 use crate::snapshot::{Event, ServerFacts, Snapshot};
 
 /// News that may wait: some ten seconds, which may be a megabyte each.
@@ -18,6 +19,8 @@ pub enum News {
     Snapshot(Box<Snapshot>),
     /// What the servers said then.
     Servers(Vec<ServerFacts>),
+    /// Another trial runs from here on.
+    TakenOver(Box<TrialFacts>),
     /// Something happened.
     Event(Event),
     /// People are told something.
@@ -80,7 +83,7 @@ impl Inbox {
     }
 }
 
-/// Makes one of each two intervals in a row that belong to the same segment, so that no count is lost; of what the
+/// Makes one of each two intervals in a row that belong to the same segment of one trial, so that no count is lost; of what the
 /// servers say the newest is enough. When that frees nothing, the oldest of what is left goes.
 fn make_room(news: &mut VecDeque<News>) {
     let mut kept: VecDeque<News> = VecDeque::with_capacity(news.len());
@@ -95,12 +98,16 @@ fn make_room(news: &mut VecDeque<News>) {
                 }
             },
             News::Servers(facts) => servers = Some(facts),
+            News::TakenOver(facts) => {
+                snapshot = None;
+                kept.push_back(News::TakenOver(facts));
+            }
             other => kept.push_back(other),
         }
     }
     kept.extend(servers.map(News::Servers));
     if kept.len() >= before {
-        let oldest = kept.iter().position(|news| !matches!(news, News::Snapshot(_)));
+        let oldest = kept.iter().position(|news| !matches!(news, News::Snapshot(_) | News::TakenOver(_)));
         kept.remove(oldest.unwrap_or(0));
     }
     *news = kept;

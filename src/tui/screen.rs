@@ -20,6 +20,7 @@ use super::view::{self, View};
 use super::{Keyboard, Tty};
 use crate::cluster::Cluster;
 use crate::interrupts::Interrupts;
+use crate::knobs::Hand;
 use crate::plan::Plan;
 use crate::plan::timeline::nanos;
 use crate::progress::{Lines, Progress};
@@ -36,6 +37,10 @@ const TICK: Duration = Duration::from_millis(250);
 /// How long a key may wait for the end.
 const KEYS: Duration = Duration::from_millis(50);
 
+/// Why a knob does nothing.
+const NO_KNOBS: &str =
+    "knobs are for a run of one trial against real servers: this one is not changed by hand";
+
 /// How long the end waits for the terminal to be given back; longer than that itself waits.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -44,6 +49,8 @@ pub struct Screen {
     lines: Lines,
     theme: Theme,
     interrupts: Interrupts,
+    /// Whoever turns the knobs; nobody, where a run is not changed by hand.
+    hand: Option<Hand>,
     /// Where whoever watches for signals finds the screen that is on.
     on: Arc<Mutex<Weak<Inbox>>>,
     running: Option<Running>,
@@ -57,14 +64,14 @@ struct Running {
 }
 
 impl Screen {
-    /// Nothing is shown yet. Keys ask for an end through `interrupts`.
+    /// Nothing is shown yet. Keys ask for an end through `interrupts`, and turn knobs through `hand`.
     ///
     /// # Errors
     /// When the system gives no signal handlers.
-    pub fn new(theme: Theme, interrupts: Interrupts) -> anyhow::Result<Self> {
+    pub fn new(theme: Theme, interrupts: Interrupts, hand: Option<Hand>) -> anyhow::Result<Self> {
         let on = Arc::default();
         watch_suspension(Arc::clone(&on))?;
-        Ok(Self { lines: Lines::default(), theme, interrupts, on, running: None })
+        Ok(Self { lines: Lines::default(), theme, interrupts, hand, on, running: None })
     }
 
     /// Where news goes while the screen is on.
@@ -95,10 +102,10 @@ impl Screen {
             // Without a terminal there is nobody to be told.
             let _ = painter.paint(&news);
         })?;
-        let (news, interrupts) = (inbox, self.interrupts.clone());
+        let (news, interrupts, hand) = (inbox, self.interrupts.clone(), self.hand.clone());
         thread::Builder::new().name("keys".to_owned()).spawn(move || {
             let _until_the_end: SyncSender<()> = typing;
-            listen(keys, &news, &interrupts);
+            listen(keys, &news, &interrupts, hand.as_ref());
         })?;
         Ok(running)
     }
@@ -144,6 +151,13 @@ impl Progress for Screen {
         match self.start(facts.clone()) {
             Ok(running) => self.running = Some(running),
             Err(error) => stderr::tell(&format!("no screen, but lines: {error:#}")),
+        }
+    }
+
+    fn taken_over(&mut self, facts: &TrialFacts) {
+        self.lines.taken_over(facts);
+        if let Some(inbox) = self.inbox() {
+            inbox.post(News::TakenOver(Box::new(facts.clone())));
         }
     }
 
@@ -196,6 +210,7 @@ impl Painter {
         match news {
             News::Snapshot(snapshot) => self.model.add(&snapshot),
             News::Servers(facts) => self.model.servers(facts),
+            News::TakenOver(facts) => self.model.take_over(*facts),
             News::Event(event) => self.model.event(event),
             News::Note(text) => self.model.note(text),
             News::Key(action) => self.app.act(action, &self.model),
@@ -235,7 +250,7 @@ impl Painter {
 }
 
 /// Reads keys until the end. Those that are about the run work even while drawing waits for the terminal.
-fn listen(mut keyboard: Keyboard, inbox: &Inbox, interrupts: &Interrupts) {
+fn listen(mut keyboard: Keyboard, inbox: &Inbox, interrupts: &Interrupts, hand: Option<&Hand>) {
     let mut decoder = Decoder::default();
     while !inbox.is_closed() {
         let Ok(bytes) = keyboard.read(KEYS) else { return };
@@ -246,6 +261,11 @@ fn listen(mut keyboard: Keyboard, inbox: &Inbox, interrupts: &Interrupts) {
                 Action::Interrupt => interrupts.ask(),
                 // The signal, so that whoever runs in the same job is suspended, too.
                 Action::Suspend => drop(kill_current_process_group(Signal::TSTP)),
+                // Who has nobody to turn them for any more needs no answer.
+                Action::Knob(turn) => match hand {
+                    Some(hand) => drop(hand.send(turn)),
+                    None => inbox.post(News::Note(NO_KNOBS.to_owned())),
+                },
                 Action::Freeze | Action::NextOperation | Action::Help => inbox.post(News::Key(action)),
             }
         }

@@ -34,7 +34,7 @@ pub struct View<'a> {
     pub app: &'a App,
     /// How it looks.
     pub theme: &'a Theme,
-    /// The time since Go.
+    /// The time since the first trial's Go.
     pub now_ns: u64,
 }
 

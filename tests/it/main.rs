@@ -8,6 +8,7 @@ mod compare;
 mod gate;
 mod kinds;
 mod lab;
+mod live;
 mod measuring;
 mod native;
 mod options;

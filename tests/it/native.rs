@@ -16,6 +16,12 @@ use crate::support::{Finished, Place, Running, assert_sums, finish, table, whole
 const RATE: &str = "ingressRequestAdmissionRatePerSec";
 const BURST: &str = "ingressRequestAdmissionBurstCapacitySecs";
 const SWITCH: &str = "ingressRequestRateLimiterEnabled";
+const CONNECTIONS: [&str; 4] = [
+    "ingressConnectionEstablishmentRatePerSec",
+    "ingressConnectionEstablishmentBurstCapacitySecs",
+    "ingressConnectionEstablishmentMaxQueueDepth",
+    "ingressConnectionEstablishmentRateLimiterEnabled",
+];
 const EXEMPTIONS: &str = "ingressRequestRateLimiterApplicationExemptions";
 
 const PROFILE: &str = r#"
@@ -54,7 +60,10 @@ impl Server {
             (SWITCH, Bson::Boolean(false)),
             (EXEMPTIONS, Bson::Document(doc! { "appNames": ["backup"] })),
         ];
-        let parameters = parameters.map(|(name, value)| (name.to_owned(), value)).into();
+        let numbers = [Bson::Int32(500), Bson::Double(1.0), Bson::Int32(9), Bson::Boolean(false)];
+        let connections = CONNECTIONS.into_iter().zip(numbers);
+        let parameters =
+            parameters.into_iter().chain(connections).map(|(name, value)| (name.to_owned(), value)).collect();
         Self { parameters, sets: Vec::new(), exempted: 0, obeys }
     }
 
@@ -156,8 +165,12 @@ async fn serve(mut client: TcpStream, behind: SocketAddr, server: Arc<Mutex<Serv
 }
 
 fn run(played: &Played) -> (Place, Finished) {
-    let place = Place::new(PROFILE);
-    let args = ["--uri", &played.uri, "--allow-faults=limit_requests"];
+    run_with(played, PROFILE, "--allow-faults=limit_requests")
+}
+
+fn run_with(played: &Played, profile: &str, allowed: &str) -> (Place, Finished) {
+    let place = Place::new(profile);
+    let args = ["--uri", &played.uri, allowed];
     let finished = tokio::task::block_in_place(|| finish(&mut place.run(&args)));
     (place, finished)
 }
@@ -200,6 +213,25 @@ async fn without_a_working_exemption_no_limit_is_set() {
     assert!(!place.path().join("results").exists());
     assert_eq!(played.parameters(), before);
     assert!(!played.sets().contains(&(RATE.to_owned(), 20.into())), "{:?}", played.sets());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standalone_servers_limit_on_connections_is_set_and_set_back() {
+    let played = Played::start(true).await;
+    let before = played.parameters();
+    let limit = "limit_connections = { rate = \"5/s\", burst = \"2s\" }";
+    let profile = PROFILE.replace("limit_requests = { rate = \"20/s\", burst = \"100ms\" }", limit);
+    let (_place, finished) = run_with(&played, &profile, "--allow-faults=limit_connections");
+    let directory = finished.assert_code(0).directory();
+    assert_sums(directory);
+    assert_eq!(whole(directory)["mechanism"], "native");
+    let sets = played.sets();
+    let mut there_and_back = CONNECTIONS.to_vec();
+    there_and_back.extend(CONNECTIONS.iter().rev());
+    assert_eq!(names(&sets), there_and_back, "the switch goes on last and off first, and no list is touched");
+    let numbers: Vec<&Bson> = sets[..4].iter().map(|(_, value)| value).collect();
+    assert_eq!(numbers, [&5.into(), &2.0.into(), &0.into(), &true.into()]);
+    assert_eq!(played.parameters(), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

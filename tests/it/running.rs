@@ -63,7 +63,7 @@ pub async fn drive<T>(uri: &str, plan: &Plan, ready: impl AsyncFnOnce() -> T) ->
             Report::Ready => {
                 let ready = ready.take().expect("it is ready once");
                 before = Some(ready().await);
-                control.send(Control::Go).await.unwrap();
+                control.send(Control::Go { first: 0 }).await.unwrap();
             }
             Report::Snapshot(snapshot) => snapshots.push(*snapshot),
             Report::Done(totals) => {
@@ -71,7 +71,7 @@ pub async fn drive<T>(uri: &str, plan: &Plan, ready: impl AsyncFnOnce() -> T) ->
                 let names = plan.operations.iter().map(|o| o.name.clone()).collect();
                 return Run { snapshots, totals, before: before.unwrap(), names };
             }
-            Report::Hello(_) | Report::Preparing(_) => {}
+            Report::Hello(_) | Report::Preparing(_) | Report::Closed(_) => {}
         }
     }
     panic!("the engine ended early: {:?}", running.await);

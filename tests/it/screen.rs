@@ -326,7 +326,7 @@ async fn panics_in_a_terminal() {
         go: Timestamp::now(),
         cores: 2,
     };
-    let mut screen = Screen::new(Theme::new(false, false), Interrupts::listen().unwrap()).unwrap();
+    let mut screen = Screen::new(Theme::new(false, false), Interrupts::listen().unwrap(), None).unwrap();
     screen.started(&facts, Path::new("results"));
     screen.note("said before it");
     sleep(Duration::from_millis(500));

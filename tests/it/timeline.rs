@@ -372,6 +372,7 @@ impl Progress for Panicking {
     fn found(&mut self, _: &Cluster) {}
     fn preparing(&mut self, _: Preparing) {}
     fn started(&mut self, _: &TrialFacts, _: &Path) {}
+    fn taken_over(&mut self, _: &TrialFacts) {}
     fn snapshot(&mut self, _: &Plan, _: &Snapshot) {}
 
     fn event(&mut self, event: &Event) {
@@ -402,7 +403,7 @@ async fn a_panic_undoes_faults_like_any_other_end() {
         lab: None,
         stub: None,
     };
-    let result = trial::run(setup, &mut Panicking, &mut Interrupts::listen().unwrap()).await;
+    let result = trial::run(setup, &mut Panicking, &mut Interrupts::listen().unwrap(), None).await;
     let error = result.map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("overdrive itself failed"), "{error:#}");
     tokio::task::block_in_place(|| {

@@ -52,7 +52,7 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
 /// What a key of the plan belongs to; nothing for what may differ.
 fn part_of_plan(key: &str) -> Option<Part> {
     match key {
-        "profile" | "description" | "seed" | "client" => None,
+        "profile" | "description" | "seed" | "client" | "live" => None,
         "data" => Some(Part::Data),
         "load" => Some(Part::Load),
         "operations" => Some(Part::Operations),

@@ -22,6 +22,7 @@ pub(crate) fn trial(number: u32, driver: &str, params: &[(&str, Option<&str>)]) 
         machine: "2 × cpu (x86_64)".to_owned(),
         tool_version: "0.1.0".to_owned(),
         whole: true,
+        live: "false",
         figures: Vec::new(),
     }
 }

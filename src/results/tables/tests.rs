@@ -11,7 +11,7 @@ const SUMMARY: &str = "schema_version run_id trial variant repeat segment client
     service_mean_us service_p50_us service_p90_us service_p99_us service_p99_9_us service_max_us \
     failed_latency_p50_us failed_latency_p99_us attempt_ok_p50_us attempt_ok_p99_us attempt_rejected_p50_us \
     attempt_rejected_p99_us checkout_p99_us behind_max_ms lag_p99_us cpu_us_per_op rss_max_bytes \
-    completed_ops_per_s";
+    completed_ops_per_s live";
 const INTERVALS: &str = "run_id trial variant timestamp elapsed_s interval_s phase segment client op \
     open_at_start offered ops_ok ops_failed ops_gave_up ops_timed_out ops_dropped ops_parked ops_not_started \
     ops_in_flight open_at_end calls commands attempts retries app_retries rejected retargeted in_flight \
@@ -47,7 +47,7 @@ const SERVER_COUNTERS: &str = "server_opcounters_insert server_opcounters_query 
 const EVENTS: &str = "run_id trial variant timestamp elapsed_s phase segment kind subject detail";
 const RUNS: &str = "schema_version run_id trial variant repeat timestamp profile driver driver_version server_version \
     mechanism model target_ops_per_s workers duration_s offered ops_ok goodput_ops_per_s error_rate loss_rate \
-    amplification latency_p50_us latency_p99_us result params completed_ops_per_s";
+    amplification latency_p50_us latency_p99_us result params completed_ops_per_s live";
 
 fn tables() -> [(Vec<String>, &'static str); 11] {
     [

@@ -7,7 +7,6 @@ use ratatui::style::Style;
 use super::View;
 use super::text::put_all;
 use crate::plan::load::Phase;
-use crate::plan::timeline::index_at;
 use crate::profile::describe;
 
 /// Rows that it takes.
@@ -42,12 +41,13 @@ fn what(view: &View<'_>) -> Vec<(String, Style)> {
 /// Where the clock stands: the phase, the segment, and the time that is left.
 fn when(view: &View<'_>) -> Vec<(String, Style)> {
     let (model, theme) = (view.model, view.theme);
-    let segment = &model.segments()[index_at(model.segments(), view.now_ns)];
+    let segment = model.segment_at(view.now_ns);
     let whole_s = |ns: u64| ns / 1_000_000_000;
     let until = model.measured_until_ns();
     let cooldown = model.facts.plan.load.cooldown;
     let (phase, left) = match segment.phase {
         Phase::Warmup => ("warm-up".to_owned(), segment.end_ns),
+        Phase::Transition => ("transition".to_owned(), model.base_ns() + segment.end_ns),
         Phase::Measure if segment.name == "measure" => ("measure".to_owned(), until),
         Phase::Measure => (format!("measure: {}", segment.name), until),
         Phase::Cooldown => ("cool-down".to_owned(), until),
@@ -55,7 +55,9 @@ fn when(view: &View<'_>) -> Vec<(String, Style)> {
     // Whole seconds that have begun: it reads 1 s until it is over.
     let left_s = left.saturating_sub(view.now_ns).div_ceil(1_000_000_000);
     let time = match segment.phase {
-        Phase::Warmup => format!("  {left_s} s left, then {} measured", model.facts.plan.load.duration),
+        Phase::Warmup | Phase::Transition => {
+            format!("  {left_s} s left, then {} measured", model.facts.plan.load.duration)
+        }
         Phase::Measure => format!("  {} s of {} s, {left_s} s left", whole_s(view.now_ns), whole_s(until)),
         Phase::Cooldown => format!("  the last operations end; at most {cooldown}"),
     };

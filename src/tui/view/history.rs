@@ -8,7 +8,6 @@ use ratatui::style::Style;
 use super::View;
 use super::bars::{Place, column};
 use super::text::{panel, put, put_all, put_right, width};
-use crate::plan::timeline::nanos;
 use crate::results::facts::is_open;
 use crate::tui::history::Rates;
 use crate::tui::theme::{ATTEMPTS, REJECTED};
@@ -127,25 +126,21 @@ impl Time {
     fn is_shaded(&self, view: &View<'_>, x: u16) -> bool {
         let (from, to) = self.stretch(x);
         let middle = u64::midpoint(from, to);
-        let plan = &view.model.facts.plan;
-        plan.overloads.iter().any(|overload| {
-            let on = nanos(plan.load.warmup.duration()).saturating_add_signed(overload.at.nanos());
-            (on..on + nanos(overload.length.duration())).contains(&middle)
-        })
+        view.model.overloads().any(|(on, off)| (on..off).contains(&middle))
     }
 }
 
-/// Where the parts of the trial begin, in seconds since Go.
+/// Where the parts of the trials begin, in seconds since the first Go.
 fn axis(view: &View<'_>, time: &Time, buffer: &mut Buffer) {
     let (theme, y) = (view.theme, time.plot.bottom());
     let mut free = time.plot.x;
-    for segment in view.model.segments() {
-        let x = time.x(segment.start_ns);
-        let label = format!("|{}s {}", segment.start_ns / 1_000_000_000, segment.name);
-        let short = format!("|{}s", segment.start_ns / 1_000_000_000);
-        let next = time.x(segment.end_ns).min(time.plot.right());
+    for part in view.model.parts() {
+        let x = time.x(part.start_ns);
+        let label = format!("|{}s {}", part.start_ns / 1_000_000_000, part.name);
+        let short = format!("|{}s", part.start_ns / 1_000_000_000);
+        let next = time.x(part.end_ns).min(time.plot.right());
         let label = if x + width(&label) < next { label } else { short };
-        if segment.start_ns < segment.end_ns && x >= free && x + width(&label) <= time.plot.right() {
+        if part.start_ns < part.end_ns && x >= free && x + width(&label) <= time.plot.right() {
             free = x + put(buffer, (x, y), width(&label), &label, theme.quiet(), theme);
         }
     }

@@ -1,0 +1,239 @@
+//! The course of a run's load: one trial, and a live one after the other when knobs are turned.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::knobs::{Knobs, Step, Successor};
+use super::timeline::{self, Happening, Next, Timeline};
+use super::underway::{Engine, Underway};
+use super::{Finished, Ground, Setup};
+use crate::interrupts::Interrupts;
+use crate::knobs::{Turn, Turns};
+use crate::progress::Progress;
+use crate::results::{Summary, Writer};
+use crate::snapshot::{Report, Totals};
+
+/// Everything that goes on while there is load.
+pub struct Course<'a> {
+    first: &'a Setup,
+    ground: &'a Arc<Ground>,
+    progress: &'a mut dyn Progress,
+    interrupts: Interrupts,
+    knobs: Option<Knobs<'a>>,
+    /// When the first trial began.
+    began: Instant,
+    trial: Underway,
+    /// The trial before, while its operations still end.
+    before: Option<AbortOnDropHandle<anyhow::Result<Summary>>>,
+    /// What follows the trial that runs once it begins nothing more.
+    successor: Option<Box<Successor>>,
+    timeline: Timeline,
+    summaries: Vec<Summary>,
+    trouble: Option<anyhow::Error>,
+}
+
+impl<'a> Course<'a> {
+    /// Lets the first trial's load begin.
+    ///
+    /// # Errors
+    /// When results cannot be written, or the engine is gone.
+    pub async fn begin(
+        engine: Engine,
+        setup: &'a Setup,
+        ground: &'a Arc<Ground>,
+        progress: &'a mut dyn Progress,
+        interrupts: Interrupts,
+        turns: Option<&'a mut Turns>,
+    ) -> anyhow::Result<Self> {
+        let directory = setup.keeping.directory(&setup.plan.profile)?;
+        let facts = engine.facts(setup, ground);
+        progress.started(&facts, directory.path());
+        let writer = Writer::start(directory, facts.clone())?;
+        if let Some(stub) = &setup.stub {
+            stub.begin().await?;
+        }
+        let trial = Underway::begin(engine, facts, setup, ground, 0, Some(writer)).await?;
+        Ok(Self {
+            first: setup,
+            ground,
+            progress,
+            interrupts,
+            knobs: turns.map(|turns| Knobs::new(turns, setup)),
+            began: trial.go,
+            timeline: Timeline::start(ground, Arc::clone(&setup.plan), trial.go),
+            trial,
+            before: None,
+            successor: None,
+            summaries: Vec::new(),
+            trouble: None,
+        })
+    }
+
+    /// Lets the load run and passes on what is heard, until the last trial's engine is done, nothing of ours is on any
+    /// more, and all files are whole.
+    ///
+    /// # Errors
+    /// When an engine failed, or results cannot be written.
+    pub async fn run(mut self) -> anyhow::Result<Finished> {
+        let ended = match self.follow().await {
+            Ok(totals) => self.end().await.map(|()| totals),
+            Err(error) => Err(error),
+        };
+        match ended {
+            Ok(totals) => {
+                self.summaries.push(self.trial.finish(totals).await?);
+                Ok(Finished { summaries: self.summaries, trouble: self.trouble })
+            }
+            Err(error) => {
+                self.trial.abandon().await;
+                // Trials that ended before are whole whatever befell the next.
+                if self.summaries.is_empty() {
+                    return Err(error);
+                }
+                Ok(Finished { summaries: self.summaries, trouble: Some(error) })
+            }
+        }
+    }
+
+    async fn follow(&mut self) -> anyhow::Result<Totals> {
+        loop {
+            let knobs = async {
+                match &mut self.knobs {
+                    Some(knobs) => knobs.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let before = async {
+                match &mut self.before {
+                    Some(before) => before.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                report = self.trial.report() => match report? {
+                    Report::Snapshot(snapshot) => {
+                        self.progress.snapshot(&self.trial.facts.plan, &snapshot);
+                        let (facts, events) = self.trial.interval(snapshot).await?;
+                        self.progress.servers(&facts);
+                        events.iter().for_each(|event| self.progress.event(event));
+                    }
+                    Report::Closed(next) => if let Some(successor) = self.successor.take() {
+                        self.take_over(*successor, next).await?;
+                    },
+                    Report::Done(totals) => return Ok(totals),
+                    _ => {}
+                },
+                next = self.timeline.next() => match next {
+                    Next::Happened(happening) => self.happened(happening)?,
+                    Next::Over(Ok(())) => {}
+                    Next::Over(Err(why)) => {
+                        self.progress.note(&format!("stopping: {why:#}"));
+                        self.trouble = Some(why);
+                        self.trial.stop().await;
+                    }
+                },
+                () = self.interrupts.reached(1), if !self.trial.is_stopped() => {
+                    self.progress
+                        .note("stopping: no new operations; those under way may end (again to leave at once)");
+                    self.knobs = None;
+                    self.trial.stop().await;
+                }
+                step = knobs => self.step(step).await,
+                summary = before => {
+                    self.before = None;
+                    self.summaries.push(summary.context("a trial died")??);
+                    // Only now are its rows whole.
+                    self.trial.open()?;
+                }
+            }
+        }
+    }
+
+    /// The last trial's engine is done: what is on is undone before the files say how it ended.
+    async fn end(&mut self) -> anyhow::Result<()> {
+        if let Some(before) = self.before.take() {
+            self.summaries.push(before.await.context("a trial died")??);
+            self.trial.open()?;
+        }
+        let undone = self.ground.undo_all().await;
+        for happening in self.timeline.rest().await {
+            self.trial.event(happening.event(self.trial.go))?;
+        }
+        for happening in timeline::ended(&undone) {
+            self.happened(happening)?;
+        }
+        if let Some(stub) = &self.first.stub {
+            match stub.counters().await {
+                Ok(counters) => self.happened(Happening::now("stub_counted", "", counters.to_string()))?,
+                Err(error) => self.trouble = self.trouble.take().or(Some(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn happened(&mut self, happening: Happening) -> anyhow::Result<()> {
+        let event = happening.event(self.trial.go);
+        self.progress.event(&event);
+        self.trial.event(event)
+    }
+
+    async fn step(&mut self, step: Step) {
+        let Some(knobs) = &mut self.knobs else { return };
+        match step {
+            Step::Turned(Turn::Overload) if self.first.plan.overloads.is_empty() => {
+                self.progress.note("the profile has no overload to switch");
+            }
+            Step::Turned(turn) => {
+                knobs.turn(turn, self.ground.bench.is_on());
+                let changes = knobs.wanted.changes(&knobs.now, &self.first.plan);
+                self.progress.note(&match changes.as_str() {
+                    "" => "knobs: all as they are".to_owned(),
+                    changes => format!("knobs: {changes}, in a moment"),
+                });
+            }
+            // One change at a time, and each trial gets its measured time.
+            Step::Begin if knobs.is_preparing() || self.before.is_some() || !self.trial.is_measured() => {
+                knobs.wait();
+            }
+            Step::Begin if knobs.wanted == knobs.now => knobs.given_up(),
+            Step::Begin => {
+                if let Err(why) = knobs.prepare(self.first, self.began) {
+                    self.progress.note(&why);
+                }
+            }
+            Step::Ready(Ok(successor)) => {
+                self.successor = Some(successor);
+                self.trial.stop().await;
+            }
+            Step::Ready(Err(why)) => {
+                knobs.given_up();
+                self.progress.note(&format!("no change: {why:#}"));
+            }
+        }
+    }
+
+    /// Lets the live trial's load begin, where the trial before begins nothing more.
+    async fn take_over(&mut self, successor: Successor, first: u64) -> anyhow::Result<()> {
+        let Some(knobs) = &mut self.knobs else { return Ok(()) };
+        let Successor { setup, engine } = successor;
+        let facts = engine.facts(&setup, self.ground);
+        let trial = Underway::begin(engine, facts, &setup, self.ground, first, None).await?;
+        let before = knobs.taken_over(&setup.variant);
+        let detail = knobs.now.changes(&before, &self.first.plan);
+        let switched = knobs.now.pushing() != before.pushing();
+        let mut ending = std::mem::replace(&mut self.trial, trial);
+        ending.note(format!("ended by a knob: {detail}; trial {} went on", setup.place.trial));
+        let turned = Happening::now("knob_turned", &setup.variant, detail);
+        ending.event(turned.clone().event(ending.go))?;
+        self.before = Some(AbortOnDropHandle::new(tokio::spawn(ending.end_unseen())));
+        self.progress.taken_over(&self.trial.facts);
+        self.happened(turned)?;
+        if switched {
+            self.timeline.replace(self.ground, setup.plan, self.trial.go);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! A trial whose load runs: its engine, and where what that says goes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, anyhow, bail};
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::staleness::Probing;
+use super::watch::Watch;
+use super::{Ground, Keeping, REPORTS, Setup};
+use crate::control::Control;
+use crate::engine;
+use crate::plan::timeline::nanos;
+use crate::results::{EndFacts, Summary, TrialFacts, Writer};
+use crate::snapshot::{Driver, Event, Preparing, Report, ServerFacts, Snapshot, Totals};
+
+/// An engine that has prepared everything and waits for Go.
+pub struct Engine {
+    task: AbortOnDropHandle<anyhow::Result<()>>,
+    control: mpsc::Sender<Control>,
+    reports: mpsc::Receiver<Report>,
+    driver: Driver,
+}
+
+impl Engine {
+    /// Starts it. `preparing` hears how the data load goes on.
+    ///
+    /// # Errors
+    /// What keeps it from being ready.
+    pub async fn start(setup: &Setup, mut preparing: impl FnMut(Preparing)) -> anyhow::Result<Self> {
+        let (control, requests) = mpsc::channel(4);
+        let (sender, reports) = mpsc::channel(REPORTS);
+        let task = engine::run(Arc::clone(&setup.plan), setup.target.uri.clone(), requests, sender);
+        let task = AbortOnDropHandle::new(tokio::spawn(task));
+        let driver = Driver { name: String::new(), version: String::new() };
+        let mut engine = Self { task, control, reports, driver };
+        loop {
+            match engine.report().await? {
+                Report::Hello(driver) => engine.driver = driver,
+                Report::Preparing(data) => preparing(data),
+                Report::Ready => return Ok(engine),
+                Report::Snapshot(_) | Report::Closed(_) | Report::Done(_) => {
+                    bail!("the engine began before it was told to")
+                }
+            }
+        }
+    }
+
+    /// What results need to know of a trial that it runs from now on.
+    pub fn facts(&self, setup: &Setup, ground: &Ground) -> TrialFacts {
+        TrialFacts {
+            trial: setup.place.trial,
+            variant: setup.variant.clone(),
+            repeat: setup.place.repeat,
+            plan: (*setup.plan).clone(),
+            driver: self.driver.clone(),
+            server_versions: vec![ground.cluster.version.clone()],
+            mechanism: match &setup.stub {
+                Some(stub) => stub.script().mechanism().to_owned(),
+                None => ground.bench.mechanism(),
+            },
+            params: setup.params.clone(),
+            options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
+            go: Timestamp::now(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+
+    async fn report(&mut self) -> anyhow::Result<Report> {
+        match self.reports.recv().await {
+            Some(report) => Ok(report),
+            // Why it has fallen silent.
+            None => match (&mut self.task).await {
+                Ok(Err(error)) => Err(error),
+                Ok(Ok(())) => Err(anyhow!("the engine ended without its totals")),
+                Err(died) => Err(anyhow!("the engine died: {died}")),
+            },
+        }
+    }
+}
+
+/// Where a trial's results go.
+enum Record {
+    Files(Writer),
+    /// Kept until those of the trial before are whole: its rows and these would mix.
+    Aside(Vec<Kept>),
+}
+
+enum Kept {
+    Interval(Box<Snapshot>, Vec<ServerFacts>),
+    Event(Event),
+}
+
+/// A trial under way.
+pub struct Underway {
+    /// What results know of it.
+    pub facts: TrialFacts,
+    /// When it began.
+    pub go: Instant,
+    engine: Engine,
+    ground: Arc<Ground>,
+    probing: Option<Probing>,
+    keeping: Arc<Keeping>,
+    record: Record,
+    watch: Watch,
+    notes: Vec<String>,
+    /// When it was told to end before its time.
+    stopped_ns: Option<u64>,
+}
+
+impl Underway {
+    /// Lets the load begin, with this number for its first operation. Without a writer results are kept aside until
+    /// [`Self::open`].
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn begin(
+        engine: Engine,
+        facts: TrialFacts,
+        setup: &Setup,
+        ground: &Arc<Ground>,
+        first: u64,
+        writer: Option<Writer>,
+    ) -> anyhow::Result<Self> {
+        engine.control.send(Control::Go { first }).await.context("the engine is gone")?;
+        let go = Instant::now();
+        Ok(Self {
+            facts,
+            go,
+            engine,
+            ground: Arc::clone(ground),
+            probing: ground.probe.as_ref().map(|probe| probe.start(go)),
+            keeping: Arc::clone(&setup.keeping),
+            record: writer.map_or_else(|| Record::Aside(Vec::new()), Record::Files),
+            watch: Watch::default(),
+            notes: setup.notes.clone(),
+            stopped_ns: None,
+        })
+    }
+
+    /// Opens the run's files, and writes what was kept aside.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn open(&mut self) -> anyhow::Result<()> {
+        let Record::Aside(kept) = &mut self.record else { return Ok(()) };
+        let kept = std::mem::take(kept);
+        let directory = self.keeping.directory(&self.facts.plan.profile)?;
+        let mut writer = Writer::start(directory, self.facts.clone())?;
+        for kept in kept {
+            match kept {
+                Kept::Interval(snapshot, facts) => writer.snapshot(*snapshot, facts)?,
+                Kept::Event(event) => writer.event(event)?,
+            }
+        }
+        self.record = Record::Files(writer);
+        Ok(())
+    }
+
+    /// What the engine says next.
+    ///
+    /// # Errors
+    /// Why it says nothing more.
+    pub async fn report(&mut self) -> anyhow::Result<Report> {
+        self.engine.report().await
+    }
+
+    /// Takes an interval, and asks the servers about its end. Returns what they said, and what is worth an event.
+    ///
+    /// # Errors
+    /// When results cannot be written.
+    pub async fn interval(
+        &mut self,
+        snapshot: Box<Snapshot>,
+    ) -> anyhow::Result<(Vec<ServerFacts>, Vec<Event>)> {
+        // Asked now, so that what they say is of this interval's end; none is waited for a second.
+        let mut facts = self.ground.bench.facts().await;
+        if let Some(probing) = &self.probing {
+            probing.add_to(&mut facts, snapshot.end_ns);
+        }
+        let events = self.watch.events(&snapshot, &facts);
+        for event in &events {
+            self.event(event.clone())?;
+        }
+        match &mut self.record {
+            Record::Files(writer) => writer.snapshot(*snapshot, facts.clone())?,
+            Record::Aside(kept) => kept.push(Kept::Interval(snapshot, facts.clone())),
+        }
+        Ok((facts, events))
+    }
+
+    /// Takes an event.
+    ///
+    /// # Errors
+    /// When results cannot be written.
+    pub fn event(&mut self, event: Event) -> anyhow::Result<()> {
+        match &mut self.record {
+            Record::Files(writer) => writer.event(event)?,
+            Record::Aside(kept) => kept.push(Kept::Event(event)),
+        }
+        Ok(())
+    }
+
+    /// Asks for an end before its time.
+    pub async fn stop(&mut self) {
+        if self.stopped_ns.is_none() {
+            self.stopped_ns = Some(nanos(self.go.elapsed()));
+            // One that is gone has a reason, which is heard next.
+            let _ = self.engine.control.send(Control::Stop).await;
+        }
+    }
+
+    /// Whether its warm-up is over.
+    pub fn is_measured(&self) -> bool {
+        self.go.elapsed() >= self.facts.plan.load.warmup.duration()
+    }
+
+    /// Whether it was asked to end.
+    pub const fn is_stopped(&self) -> bool {
+        self.stopped_ns.is_some()
+    }
+
+    /// Adds to what people read under its numbers.
+    pub fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
+    /// Goes on to the end with nobody looking, and makes the files whole.
+    ///
+    /// # Errors
+    /// When the engine failed, or results cannot be written.
+    pub async fn end_unseen(mut self) -> anyhow::Result<Summary> {
+        loop {
+            match self.report().await? {
+                Report::Snapshot(snapshot) => drop(self.interval(snapshot).await?),
+                Report::Done(totals) => return self.finish(totals).await,
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes the trial's last rows and adds it up.
+    ///
+    /// # Errors
+    /// When results cannot be written.
+    pub async fn finish(mut self, totals: Totals) -> anyhow::Result<Summary> {
+        self.open()?;
+        let Record::Files(writer) = self.record else { bail!("the results have no files") };
+        let end = EndFacts { ended: Some(Timestamp::now()), stopped_ns: self.stopped_ns, notes: self.notes };
+        // Files are written and synced on the writer's thread; waiting for it must not hold up a runtime thread.
+        Ok(tokio::task::spawn_blocking(move || writer.finish(totals, end)).await??)
+    }
+
+    /// Keeps the intervals of a trial that failed.
+    pub async fn abandon(self) {
+        if let Record::Files(writer) = self.record {
+            // The error that it failed with tells more than what may befall the rest of the files.
+            let _ = tokio::task::spawn_blocking(move || writer.abandon()).await;
+        }
+    }
+}
