@@ -303,6 +303,7 @@ async fn run(
         place: Place::ONLY,
         variant: "base".to_owned(),
         params: Vec::new(),
+        knobs: Vec::new(),
         keeping: Arc::new(Keeping::new(out.path().to_owned(), None, text)),
         notes: Vec::new(),
         lab: None,

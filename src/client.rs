@@ -50,19 +50,24 @@ pub async fn connect_observed(uri: &Uri, ledger: &Arc<Ledger>, attempts: Attempt
     with_options(uri, options)
 }
 
-/// Waits until writes have somewhere to go.
+/// Waits until writes have somewhere to go. A primary that sheds load is one.
 ///
 /// # Errors
 /// When no primary is found within the client's server selection timeout.
 pub async fn wait_for_primary(client: &Client, uri: &Uri) -> anyhow::Result<()> {
-    client.database("admin").run_command(doc! { "ping": 1 }).await.map(drop).map_err(|error| {
-        let reason = uri.redact(&errors::message(&error));
-        match errors::classify(&error).kind.as_str() {
-            "server_selection" => {
-                anyhow!("no primary answers at {uri}: is it running, and reachable from here?\n  the driver says: {reason}")
-            }
-            _ => anyhow!("{uri} does not let us in: {reason}"),
+    let pinged = client.database("admin").run_command(doc! { "ping": 1 }).await;
+    let Err(error) = pinged.map(drop) else { return Ok(()) };
+    if errors::is_overload(&error) {
+        return Ok(());
+    }
+    let reason = uri.redact(&errors::message(&error));
+    Err(match errors::classify(&error).kind.as_str() {
+        "server_selection" => {
+            anyhow!(
+                "no primary answers at {uri}: is it running, and reachable from here?\n  the driver says: {reason}"
+            )
         }
+        _ => anyhow!("{uri} does not let us in: {reason}"),
     })
 }
 

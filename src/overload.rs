@@ -162,9 +162,10 @@ impl Bench {
         Ok(())
     }
 
-    /// What sheds load in this trial, for the files: mechanisms joined by `+`; empty when nothing does.
-    pub fn mechanism(&self) -> String {
-        let all: BTreeSet<Mechanism> = self.mechanisms.values().copied().collect();
+    /// What sheds load in these overloads, for the files: mechanisms joined by `+`; empty when nothing does.
+    pub fn mechanism(&self, overloads: &[Overload]) -> String {
+        let found = overloads.iter().filter_map(|overload| self.mechanisms.get(&overload.name));
+        let all: BTreeSet<Mechanism> = found.copied().collect();
         all.into_iter().map(Mechanism::name).collect::<Vec<_>>().join("+")
     }
 

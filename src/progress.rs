@@ -24,8 +24,8 @@ pub trait Progress {
     fn preparing(&mut self, data: Preparing);
     /// The load begins, and this is where its results go.
     fn started(&mut self, facts: &TrialFacts, directory: &Path);
-    /// Another trial goes on with the load.
-    fn taken_over(&mut self, facts: &TrialFacts);
+    /// Another trial goes on with the load, so long after the first one began.
+    fn taken_over(&mut self, facts: &TrialFacts, since_go: Duration);
     /// An interval is over.
     fn snapshot(&mut self, plan: &Plan, snapshot: &Snapshot);
     /// What the servers say of themselves at its end.
@@ -71,7 +71,7 @@ impl Progress for Lines {
         tell(&format!("load: profile {}, results in {}", plan.profile, directory.display()));
     }
 
-    fn taken_over(&mut self, facts: &TrialFacts) {
+    fn taken_over(&mut self, facts: &TrialFacts, _: Duration) {
         self.segments = segments(&facts.plan);
     }
 
@@ -98,7 +98,7 @@ impl Progress for Silent {
 
     fn started(&mut self, _: &TrialFacts, _: &Path) {}
 
-    fn taken_over(&mut self, _: &TrialFacts) {}
+    fn taken_over(&mut self, _: &TrialFacts, _: Duration) {}
 
     fn snapshot(&mut self, _: &Plan, _: &Snapshot) {}
 

@@ -6,6 +6,7 @@
 //!   intervals.csv servers.csv events.csv latency.hlog   grow while a trial runs, flushed every interval
 //!   summary.csv retries.csv backoff.csv errors.csv recovery.csv   get their rows when a trial ends
 //!   staleness.csv                                 so does this, if there is a staleness probe
+//!   run.partial.json                              while a run of several trials goes on: those that have ended
 //!   run.json                                      written last: its presence means complete
 //! results/runs.csv                                one row per trial of any run
 //! ```
@@ -22,6 +23,7 @@ pub(crate) mod intervals;
 mod notes;
 mod recording;
 pub mod recovery;
+pub mod resume;
 pub mod run_json;
 mod runs_csv;
 mod servers;
@@ -84,6 +86,14 @@ pub enum Error {
         /// What is there instead.
         file: PathBuf,
     },
+    /// An earlier run cannot be gone on with.
+    #[error("cannot go on with '{}': {reason}", directory.display())]
+    Resume {
+        /// The run's directory.
+        directory: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The writing thread ended without a word, which only a panic in it can do.
     #[error("the thread that writes the results died")]
     Thread,
@@ -130,6 +140,12 @@ impl RunDirectory {
         let file = directory.file("profile.toml");
         fs::write(&file, profile_text).map_err(|e| Error::file(&file, e))?;
         Ok(directory)
+    }
+
+    /// The directory of an earlier run, if it is there.
+    fn existing(path: &Path) -> Option<Self> {
+        let id = path.canonicalize().ok()?.file_name()?.to_str()?.to_owned();
+        path.is_dir().then(|| Self { path: path.to_owned(), id })
     }
 
     /// Takes the first of the names that nobody else has: making a directory is atomic, so it is the lock.

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use futures_util::FutureExt;
 use mongodb::{Client, Namespace};
 use tokio_util::sync::CancellationToken;
@@ -54,6 +54,8 @@ pub struct Setup {
     pub variant: String,
     /// Every option that varies or is set anywhere in the run, with its value in this trial.
     pub params: Vec<(String, Option<String>)>,
+    /// Of a live trial where the knobs stand; else empty.
+    pub knobs: Vec<(String, String)>,
     /// Where the run's results go.
     pub keeping: Arc<Keeping>,
     /// What people should read beside the numbers.
@@ -79,6 +81,13 @@ impl Keeping {
     /// A run that has kept nothing yet.
     pub const fn new(out: PathBuf, label: Option<String>, profile_text: String) -> Self {
         Self { out, label, profile_text, directory: OnceLock::new() }
+    }
+
+    /// A run that goes on in the directory of an earlier start.
+    pub fn going_on(directory: RunDirectory, profile_text: String) -> Self {
+        let keeping = Self::new(directory.path().to_owned(), None, profile_text);
+        keeping.directory.get_or_init(|| directory);
+        keeping
     }
 
     /// The run's directory, once there is one.
@@ -120,9 +129,11 @@ pub async fn run(
     turns: Option<&mut Turns>,
 ) -> anyhow::Result<Finished> {
     let ground = Arc::new(interrupts.before_load(find(&setup, progress)).await?);
+    // Trials that ended are whole whatever befalls the next.
+    let mut summaries = Vec::new();
     let result = tokio::select! {
         // A panic is an error like others here: faults have to be undone first.
-        result = AssertUnwindSafe(load(&setup, &ground, progress, interrupts, turns)).catch_unwind() => {
+        result = AssertUnwindSafe(load(&setup, &ground, &mut summaries, progress, interrupts, turns)).catch_unwind() => {
             result.unwrap_or_else(|_| Err(anyhow!("overdrive itself failed: please report the message above")))
         }
         () = second(interrupts) => Err(anyhow!("left at the second request: results are not whole")),
@@ -137,14 +148,16 @@ pub async fn run(
         probe.clear().await;
     }
     shut_down(ground.control.clone()).await;
-    let mut finished = match (result, &undone) {
-        (Ok(finished), _) => finished,
-        (Err(error), Ok(())) => return Err(error),
+    let trouble = match (result, undone) {
+        (Ok(trouble), undone) => trouble.or(undone.err()),
+        (Err(error), Ok(())) => Some(error),
         // Two things went wrong, and people have to know both.
-        (Err(error), Err(left)) => bail!("{error:#}; {left:#}"),
+        (Err(error), Err(left)) => Some(anyhow!("{error:#}; {left:#}")),
     };
-    finished.trouble = finished.trouble.or(undone.err());
-    Ok(finished)
+    match trouble {
+        Some(error) if summaries.is_empty() => Err(error),
+        trouble => Ok(Finished { summaries, trouble }),
+    }
 }
 
 /// The deployment, found and in order.
@@ -196,18 +209,19 @@ async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Grou
     Ok(Ground { cluster, control, bench: Arc::new(bench), probe, changes, end })
 }
 
-/// Everything from the data on, during which faults may be on.
+/// Everything from the data on, during which faults may be on. What went wrong beside the load is no error.
 async fn load(
     setup: &Setup,
     ground: &Arc<Ground>,
+    summaries: &mut Vec<Summary>,
     progress: &mut dyn Progress,
     interrupts: &Interrupts,
     turns: Option<&mut Turns>,
-) -> anyhow::Result<Finished> {
+) -> anyhow::Result<Option<anyhow::Error>> {
     interrupts.before_load(ground.bench.arm(&setup.plan.overloads)).await?;
     let starting = Engine::start(setup, |data| progress.preparing(data));
     let engine = interrupts.before_load(starting).await?;
-    Course::begin(engine, setup, ground, progress, interrupts.clone(), turns).await?.run().await
+    Course::begin(engine, setup, ground, progress, interrupts.clone(), turns).await?.run(summaries).await
 }
 
 async fn second(interrupts: &Interrupts) {

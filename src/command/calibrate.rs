@@ -116,6 +116,7 @@ async fn step(
         place: Place::ONLY,
         variant: "base".to_owned(),
         params: Vec::new(),
+        knobs: Vec::new(),
         keeping: Arc::new(Keeping::new(out.path().to_owned(), None, String::new())),
         notes: Vec::new(),
         lab: None,

@@ -2,6 +2,7 @@
 
 mod checks;
 mod matrix;
+mod resume;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,10 +23,10 @@ use crate::plan::GateSettings;
 use crate::profile::describe::{Destination, describe};
 use crate::progress::{Lines, Progress, Silent};
 use crate::report;
+use crate::results::resume::Earlier;
 use crate::results::{HostFacts, RunFacts, Summary};
 use crate::stderr::tell;
 use crate::stub::Script;
-use crate::trial::live::{self, Stand};
 use crate::trial::{self, Finished, Keeping, Setup};
 use crate::tui::{self, Screen, Theme};
 use crate::units::Span;
@@ -54,7 +55,16 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     if given.is_some() {
         variants.iter().try_for_each(|variant| checks::faults(&variant.plan, &args.allow_faults))?;
     }
-    let places = order(variants.len(), args.repeat);
+    let all = order(variants.len(), args.repeat);
+    let earlier = args.resume.as_deref().map(Earlier::read).transpose().map_err(UsageError::new)?;
+    let places = match &earlier {
+        Some(earlier) => resume::left(earlier, &profile.text, &variants, &all)?,
+        None => all.clone(),
+    };
+    if let (true, Some(earlier)) = (places.is_empty(), &earlier) {
+        tell(&format!("all {} trials of {} are whole", all.len(), earlier.directory.path().display()));
+        return Ok(Outcome::Done);
+    }
     if args.dry_run {
         print(&dry_run(&args, given.as_ref(), &variants, &places))?;
         return Ok(Outcome::Done);
@@ -68,7 +78,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     }
     let mut interrupts = Interrupts::listen()?;
     // What is held against each other must not be changed by hand, and a stub's script belongs to one trial.
-    let by_hand = places.len() == 1 && args.stub.is_none();
+    let by_hand = all.len() == 1 && args.stub.is_none();
     let (progress, turns) = progress(&args, by_hand, &interrupts)?;
     let lab = match (given, &args.stub) {
         (None, None) => Some(Arc::new(start_lab(&variants, args.mongod.as_deref(), &interrupts).await?)),
@@ -78,27 +88,26 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         let uri = Uri::parse(lab.uri())?;
         variants.iter_mut().try_for_each(|variant| variant.retarget(&uri))?;
     }
-    let keeping = Arc::new(Keeping::new(args.out, args.label, profile.text));
-    let mut run = Run { variants, lab, script: args.stub, keeping, progress, turns };
-    let started = Timestamp::now();
+    let keeping = match &earlier {
+        Some(earlier) => {
+            earlier.keep_whole_trials()?;
+            Keeping::going_on(earlier.directory.clone(), profile.text)
+        }
+        None => Keeping::new(args.out, args.label, profile.text),
+    };
+    let keeping = Arc::new(keeping);
+    let mut run =
+        Run { variants, lab, script: args.stub, keeping, progress, turns, planned: all.len(), earlier };
     let (trials, failure) = run.trials(&places, &mut interrupts).await;
     let stopped = stop_lab(run.lab.take(), &mut interrupts).await;
     let keeping = Arc::clone(&run.keeping);
     let Some(directory) = keeping.found().filter(|_| !trials.is_empty()) else {
         return Err(failure.unwrap_or_else(|| anyhow!("nothing was measured")));
     };
-    let planned = trials.iter().filter(|trial| !trial.facts.plan.live).count();
-    let ran = (planned < places.len()).then(|| format!("{planned} of {} trials ran", places.len()));
-    if let Some(ran) = &ran {
-        run.progress.note(ran);
-    }
-    let facts = RunFacts {
-        started: trials.first().map_or(started, |trial| trial.facts.go),
-        ended: Timestamp::now(),
-        complete: failure.is_none() && planned == places.len(),
-        host: HostFacts::detect(),
-        notes: failure.iter().map(|failure| format!("{failure:#}")).chain(ran).collect(),
-    };
+    let mut facts = run.facts(&trials);
+    facts.notes.iter().for_each(|note| run.progress.note(note));
+    facts.complete &= failure.is_none();
+    facts.notes.extend(failure.iter().map(|failure| format!("{failure:#}")));
     directory.finish(&facts, &trials)?;
     // The terminal has to be given back before anything is printed on it.
     drop(run.progress);
@@ -138,6 +147,10 @@ struct Run {
     progress: Box<dyn Progress + Send>,
     /// What is turned while the load runs; `None` where it is not changed by hand.
     turns: Option<Turns>,
+    /// How many trials there are in all.
+    planned: usize,
+    /// What an earlier start has done of them.
+    earlier: Option<Earlier>,
 }
 
 impl Run {
@@ -151,14 +164,15 @@ impl Run {
         let params = matrix::params(&self.variants);
         let mut summaries = Vec::new();
         for (i, place) in places.iter().enumerate() {
-            if places.len() > 1 {
-                self.announce(*place, &places[i..], places.len());
+            if self.planned > 1 {
+                self.announce(*place, &places[i..]);
             }
             match self.trial(*place, params[place.variant].clone(), interrupts).await {
                 Ok(Finished { summaries: ended, trouble }) => {
                     summaries.extend(ended);
-                    if trouble.is_some() {
-                        return (summaries, trouble);
+                    let kept = self.keep(&summaries);
+                    if trouble.is_some() || kept.is_err() {
+                        return (summaries, trouble.or(kept.err()));
                     }
                 }
                 // It had not begun, and what ended before is whole. Any other failure is one, whoever asked for an end:
@@ -173,13 +187,35 @@ impl Run {
         (summaries, None)
     }
 
-    fn announce(&mut self, place: Place, left: &[Place], all: usize) {
+    /// Keeps what a later start needs to know, should this one come to no end.
+    fn keep(&self, trials: &[Summary]) -> anyhow::Result<()> {
+        let Some(directory) = self.keeping.found().filter(|_| self.planned > 1) else { return Ok(()) };
+        Ok(directory.keep(&self.facts(trials), trials)?)
+    }
+
+    fn facts(&self, trials: &[Summary]) -> RunFacts {
+        let earlier = self.earlier.as_ref().map_or_else(Vec::new, |earlier| earlier.trials.clone());
+        let began = self.earlier.as_ref().map(|earlier| earlier.started);
+        let ran = earlier.len() + trials.iter().filter(|trial| !trial.facts.plan.live).count();
+        let short = (ran < self.planned).then(|| format!("{ran} of {} trials ran", self.planned));
+        RunFacts {
+            started: began.or_else(|| Some(trials.first()?.facts.go)).unwrap_or_else(Timestamp::now),
+            ended: Timestamp::now(),
+            complete: ran == self.planned,
+            host: HostFacts::detect(),
+            notes: short.into_iter().collect(),
+            earlier,
+        }
+    }
+
+    fn announce(&mut self, place: Place, left: &[Place]) {
         let variant = &self.variants[place.variant];
         // Whole seconds: it is a guess.
         let seconds = matrix::length(&self.variants, left).as_secs();
         self.progress.note(&format!(
-            "trial {} of {all}: {} (repeat {}); about {} left",
+            "trial {} of {}: {} (repeat {}); about {} left",
             place.trial,
+            self.planned,
             variant.variant.name,
             place.repeat,
             Span::seconds(seconds)
@@ -206,16 +242,13 @@ impl Run {
         if place.repeat == 1 {
             variant.notes.iter().for_each(|note| self.progress.note(note));
         }
-        let params = match self.turns {
-            Some(_) => live::with_knobs(params, &Stand::of(&variant.target), &variant.plan),
-            None => params,
-        };
         let setup = Setup {
             plan: Arc::clone(&variant.plan),
             target: variant.target.clone(),
             place,
             variant: variant.variant.name.clone(),
             params,
+            knobs: Vec::new(),
             keeping: Arc::clone(&self.keeping),
             notes: variant.notes.clone(),
             lab: self.lab.clone(),

@@ -142,18 +142,19 @@ fn begin(directory: &Path, run: &Value, table: &Table, row: &StringRecord) -> Re
     let number = text("trial");
     let mut stored = run["trials"].as_array().into_iter().flatten();
     let is_ours = |trial: &&Value| trial["trial"].as_u64().is_some_and(|n| number.parse() == Ok(n));
-    let found = stored.find(is_ours).ok_or_else(|| {
+    let stored = stored.find(is_ours).ok_or_else(|| {
         Error::stored(format!("'{}' knows nothing of trial {number}", directory.join("run.json").display()))
     })?;
-    // A trial before a live one ended with the turn of the knob.
-    let live = [Some(found), stored.next()].into_iter().flatten().any(|trial| trial["plan"]["live"] == true);
-    let stored = found;
+    let taken_over = stored["result"] == "taken_over";
+    let live = taken_over || stored["plan"]["live"] == true;
     let host = &run["host"];
     let part = |key: &str| match &host[key] {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let params = table.params(row);
+    let mut params = table.params(row);
+    let knobs = stored["knobs"].as_object().into_iter().flatten();
+    params.extend(knobs.filter_map(|(name, value)| Some((name.clone(), Some(value.as_str()?.to_owned())))));
     Ok(Trial {
         directory: directory.to_owned(),
         run_id: text("run_id"),
@@ -169,7 +170,7 @@ fn begin(directory: &Path, run: &Value, table: &Table, row: &StringRecord) -> Re
         plan: stored["plan"].clone(),
         machine: format!("{} × {} ({})", part("cores"), part("cpu_model"), part("arch")),
         tool_version: run["tool_version"].as_str().unwrap_or_default().to_owned(),
-        whole: (live || stored["totals"]["cut"] != true)
+        whole: (taken_over || stored["totals"]["cut"] != true)
             && stored["broken"].as_array().is_none_or(Vec::is_empty),
         live: if live { "true" } else { "false" },
         figures: Vec::new(),

@@ -1,4 +1,5 @@
-//! The recorder's clock: gathers records ten times a second and cuts snapshots at whole seconds and segments' borders.
+//! The recorder's clock: gathers records ten times a second and cuts snapshots at whole seconds, at segments' borders, and
+//! where the load ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -91,13 +92,18 @@ impl Ticker {
             .await?
             .map_err(|_| anyhow!("the recorder died: this run's numbers are not whole"))?;
         let clock = || nanos(self.shared.go.elapsed());
-        let end = recorder.absorb(clock, self.signals.frozen_at.load(Ordering::Relaxed), u64::MAX);
+        let send = async |snapshot| {
+            let report = Report::Snapshot(Box::new(snapshot));
+            self.reports.send(report).await.context("nobody listens to the engine")
+        };
+        let frozen_at = self.signals.frozen_at.load(Ordering::Relaxed);
+        if recorder.start_ns() < frozen_at {
+            recorder.absorb(clock, frozen_at, frozen_at);
+            send(recorder.snapshot(frozen_at, meter.read(0, 0, recorder.in_flight()))).await?;
+        }
+        let end = recorder.absorb(clock, frozen_at, u64::MAX);
         recorder.cut(&left.taken_back, left.next);
-        let snapshot = recorder.snapshot(end, meter.read(0, 0, 0));
-        self.reports
-            .send(Report::Snapshot(Box::new(snapshot)))
-            .await
-            .context("nobody listens to the engine")?;
+        send(recorder.snapshot(end, meter.read(0, 0, 0))).await?;
         Ok(recorder.finish(stopped))
     }
 
@@ -129,6 +135,10 @@ fn tick(
         let wait = Duration::from_nanos(next_cut.saturating_sub(nanos(shared.go.elapsed())));
         std::thread::park_timeout(wait.min(GATHER));
         let frozen_at = signals.frozen_at.load(Ordering::Relaxed);
+        if recorder.start_ns() < frozen_at {
+            // What ends after the load is no part of an interval with load.
+            next_cut = next_cut.min(frozen_at);
+        }
         let known_until = recorder.absorb(|| nanos(shared.go.elapsed()), frozen_at, next_cut);
         signals.measured_open.store(recorder.measured_open(), Ordering::Relaxed);
         signals.known_until.store(known_until, Ordering::Release);

@@ -16,7 +16,8 @@ use super::reader::{Table, Value, whole};
 use super::{action, fault};
 
 /// Names of segments, which overloads name too.
-const RESERVED: [&str; 7] = ["before", "between", "after", "measure", "warmup", "cooldown", "all"];
+const RESERVED: [&str; 8] =
+    ["before", "between", "after", "measure", "warmup", "transition", "cooldown", "all"];
 
 /// The words for members.
 pub const MEMBERS: [(&str, Members); 3] =

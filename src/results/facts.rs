@@ -32,6 +32,8 @@ pub struct TrialFacts {
     /// Every option that was varied or set anywhere in the run, with its value in this trial: the `param_` columns. All
     /// trials of a run must have the same names in the same order.
     pub params: Vec<(String, Option<String>)>,
+    /// Of a live trial where the knobs stand; else empty.
+    pub knobs: Vec<(String, String)>,
     /// Per connection-string option its value and where it came from, for run.json.
     pub options: serde_json::Value,
     /// The wall-clock time of Go.
@@ -45,6 +47,8 @@ pub struct TrialFacts {
 pub struct EndFacts {
     /// The wall-clock time of the end; `None` takes Go plus the snapshots' time.
     pub ended: Option<Timestamp>,
+    /// Whether a live trial took over the load: the end before its time was no accident.
+    pub taken_over: bool,
     /// When the load was stopped, in nanoseconds since Go, if it was before its time: rates are over what ran.
     pub stopped_ns: Option<u64>,
     /// What else people should read under the table.

@@ -13,6 +13,12 @@ use super::tables::SCHEMA_VERSION;
 use super::{Error, HostFacts, RunDirectory};
 use crate::plan::Plan;
 
+/// The document of a run that has ended.
+pub(crate) const WHOLE: &str = "run.json";
+
+/// The same of a run that goes on, with the trials that have ended.
+pub(crate) const PARTIAL: &str = "run.partial.json";
+
 /// What is known of a run when all its trials have ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFacts {
@@ -26,6 +32,8 @@ pub struct RunFacts {
     pub host: HostFacts,
     /// What people must know of the run as a whole.
     pub notes: Vec<String>,
+    /// The documents of trials that an earlier start of the run has brought to their end.
+    pub earlier: Vec<Value>,
 }
 
 impl RunDirectory {
@@ -34,7 +42,23 @@ impl RunDirectory {
     /// # Errors
     /// When it cannot be written.
     pub fn finish(&self, facts: &RunFacts, trials: &[Summary]) -> Result<(), Error> {
-        let (file, draft) = (self.file("run.json"), self.file(".run.json.tmp"));
+        self.write_run(WHOLE, facts, trials)?;
+        match fs::remove_file(self.file(PARTIAL)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::file(&self.file(PARTIAL), e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what there is of a run that goes on, so that a later start can go on where this one ends, whatever ends it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep(&self, facts: &RunFacts, trials: &[Summary]) -> Result<(), Error> {
+        self.write_run(PARTIAL, facts, trials)
+    }
+
+    fn write_run(&self, name: &str, facts: &RunFacts, trials: &[Summary]) -> Result<(), Error> {
+        let (file, draft) = (self.file(name), self.file(".run.json.tmp"));
         let failed = |e| Error::file(&file, e);
         let mut text =
             serde_json::to_vec_pretty(&run(self.id(), facts, trials)).map_err(|e| failed(e.into()))?;
@@ -47,7 +71,7 @@ impl RunDirectory {
 
 /// The document.
 fn run(id: &str, facts: &RunFacts, trials: &[Summary]) -> Value {
-    let cut = trials.iter().any(|trial| trial.totals.cut);
+    let cut = trials.iter().any(|trial| trial.result() == "cut");
     let mut run = json!({
         "schema_version": SCHEMA_VERSION,
         "run_id": id,
@@ -59,7 +83,7 @@ fn run(id: &str, facts: &RunFacts, trials: &[Summary]) -> Value {
         "cut": cut,
         "ok": trials.iter().all(|trial| trial.broken.is_empty()),
         "host": facts.host,
-        "trials": trials.iter().map(trial).collect::<Vec<_>>(),
+        "trials": facts.earlier.iter().cloned().chain(trials.iter().map(trial)).collect::<Vec<_>>(),
         "notes": facts.notes,
     });
     without_uris(&mut run);
@@ -69,6 +93,7 @@ fn run(id: &str, facts: &RunFacts, trials: &[Summary]) -> Value {
 fn trial(summary: &Summary) -> Value {
     let facts = &summary.facts;
     let params: Map<_, _> = facts.params.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    let knobs: Map<_, _> = facts.knobs.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     let names = facts.plan.operations.iter().map(|o| o.name.clone());
     let ended: Map<_, _> = names.zip(summary.totals.ended.iter().map(|&n| json!(n))).collect();
     json!({
@@ -82,6 +107,8 @@ fn trial(summary: &Summary) -> Value {
         "server_versions": facts.server_versions,
         "mechanism": facts.mechanism,
         "params": params,
+        "knobs": knobs,
+        "result": summary.result(),
         "options": facts.options,
         "plan": facts.plan,
         "segments": summary.segments.iter().map(|s| segment(s, &facts.plan)).collect::<Vec<_>>(),

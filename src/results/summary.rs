@@ -29,6 +29,8 @@ pub struct Summary {
     pub facts: TrialFacts,
     /// When it ended.
     pub ended: Timestamp,
+    /// Whether a live trial took over its load.
+    pub taken_over: bool,
     /// What the engine counted on its own.
     pub totals: Totals,
     /// First `all`, the whole measured time; then, when there is an overload, each measured segment that was reached.
@@ -110,7 +112,7 @@ impl Summary {
         let staleness = sums.staleness.rows(sums);
         let checks = checks(&facts.plan, sums, &totals);
         let broken = checks.iter().flat_map(|check| check.broken.clone()).collect();
-        let mut notes = notes(&facts, &segments, totals.cut);
+        let mut notes = notes(&facts, &segments, totals.cut && !end.taken_over);
         notes.extend(sums.staleness.note(sums));
         let stalest: u64 = staleness.iter().filter(|of| of.segment == ALL).map(|of| of.times.clipped()).sum();
         if stalest > 0 {
@@ -122,7 +124,31 @@ impl Summary {
         let end_ns = i64::try_from(sums.end_ns).unwrap_or(i64::MAX);
         let ended = end.ended.unwrap_or_else(|| facts.time_at(end_ns));
         let errors = common_errors(&facts.plan, sums);
-        Self { run_id, facts, ended, totals, segments, errors, recoveries, staleness, checks, broken, notes }
+        let taken_over = end.taken_over;
+        Self {
+            run_id,
+            facts,
+            ended,
+            taken_over,
+            totals,
+            segments,
+            errors,
+            recoveries,
+            staleness,
+            checks,
+            broken,
+            notes,
+        }
+    }
+
+    /// How it ended, in a word for the files.
+    pub fn result(&self) -> &'static str {
+        match (self.broken.is_empty(), self.totals.cut) {
+            (false, _) => "broken",
+            (true, true) if self.taken_over => "taken_over",
+            (true, true) => "cut",
+            (true, false) => "complete",
+        }
     }
 
     /// The whole measured time.
@@ -203,7 +229,6 @@ fn segment(plan: &Plan, sums: &Accumulated, name: &str, parts: &[usize], ran_ns:
     let one = |name: &str, operation: Option<usize>| OpSummary {
         name: name.to_owned(),
         operation,
-        // Over the intervals themselves: those of a cut run go on while what is under way ends.
         completed_ops_per_s: per_second(sums.completed(parts, operation), seconds(generator.length_ns)),
         target_ops_per_s: target.map(|t| rounded(t * operation.map_or(1.0, |i| share(plan, i)), 3)),
         stats: sums.merged(parts, operation),

@@ -108,6 +108,7 @@ pub(crate) fn facts(plan: Plan) -> TrialFacts {
         variant: "maxAdaptiveRetries=2".to_owned(),
         repeat: 1,
         plan,
+        knobs: Vec::new(),
         driver: Driver { name: "rust".to_owned(), version: "3.9.1".to_owned() },
         server_versions: vec!["6.0.5".to_owned()],
         mechanism,

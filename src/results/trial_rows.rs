@@ -232,12 +232,7 @@ pub(crate) fn runs(summary: &Summary) -> RunsRow {
         amplification: whole.amplification,
         latency_p50_us: whole.latency_p50_us,
         latency_p99_us: whole.latency_p99_us,
-        result: match (summary.broken.is_empty(), summary.totals.cut) {
-            (false, _) => "broken",
-            (true, true) => "cut",
-            (true, false) => "complete",
-        }
-        .to_owned(),
+        result: summary.result().to_owned(),
         params: serde_json::Value::Object(params).to_string(),
         completed_ops_per_s: whole.completed_ops_per_s,
         live: whole.live,

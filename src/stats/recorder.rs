@@ -40,6 +40,8 @@ pub struct Recorder {
     interval: Interval,
     sequence: u64,
     start_ns: u64,
+    /// From when on nothing is due, as far as is known.
+    frozen_at: u64,
     /// Operations that workers have begun.
     started: u64,
     /// By operation: how many were offered in all phases.
@@ -88,6 +90,7 @@ impl Recorder {
             interval: Interval::default(),
             sequence: 0,
             start_ns: 0,
+            frozen_at: u64::MAX,
             started: 0,
             offered_so_far: vec![0; operations],
             measured: (0, 0),
@@ -103,6 +106,7 @@ impl Recorder {
     /// The clock is read after the records are taken: whatever they speak of was due by then, so no outcome is counted
     /// before its offer.
     pub fn absorb(&mut self, clock: impl FnOnce() -> u64, frozen_at: u64, until: u64) -> u64 {
+        self.frozen_at = frozen_at;
         let mut early = std::mem::take(&mut self.early);
         let mut spare = std::mem::take(&mut self.spare);
         let ledger = Arc::clone(&self.ledger);
@@ -261,6 +265,11 @@ impl Recorder {
         self.measured.0 - self.measured.1
     }
 
+    /// Where the interval that is being gathered starts, in nanoseconds since Go.
+    pub const fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
     /// Operations under way.
     pub fn in_flight(&self) -> u64 {
         self.started - self.totals.ended.iter().sum::<u64>()
@@ -309,7 +318,12 @@ impl Recorder {
             sequence: self.sequence,
             start_ns: self.start_ns,
             end_ns,
-            segment: index_at(&self.segments, self.start_ns),
+            // A load that ended before its time cools down from there on.
+            segment: if self.start_ns >= self.frozen_at {
+                self.segments.len() - 1
+            } else {
+                index_at(&self.segments, self.start_ns)
+            },
             cells: interval.cells,
             open: self
                 .offered_so_far

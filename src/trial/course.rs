@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::knobs::{Knobs, Step, Successor};
 use super::timeline::{self, Happening, Next, Timeline};
 use super::underway::{Engine, Underway};
-use super::{Finished, Ground, Setup};
+use super::{Ground, Setup};
 use crate::interrupts::Interrupts;
 use crate::knobs::{Turn, Turns};
 use crate::progress::Progress;
@@ -31,7 +31,8 @@ pub struct Course<'a> {
     /// What follows the trial that runs once it begins nothing more.
     successor: Option<Box<Successor>>,
     timeline: Timeline,
-    summaries: Vec<Summary>,
+    /// Nothing more is begun.
+    stopping: bool,
     trouble: Option<anyhow::Error>,
 }
 
@@ -67,38 +68,37 @@ impl<'a> Course<'a> {
             trial,
             before: None,
             successor: None,
-            summaries: Vec::new(),
+            stopping: false,
             trouble: None,
         })
     }
 
     /// Lets the load run and passes on what is heard, until the last trial's engine is done, nothing of ours is on any
-    /// more, and all files are whole.
+    /// more, and all files are whole. Each trial's summary is there once it has ended. Returns what went wrong beside it.
     ///
     /// # Errors
     /// When an engine failed, or results cannot be written.
-    pub async fn run(mut self) -> anyhow::Result<Finished> {
-        let ended = match self.follow().await {
-            Ok(totals) => self.end().await.map(|()| totals),
+    pub async fn run(mut self, summaries: &mut Vec<Summary>) -> anyhow::Result<Option<anyhow::Error>> {
+        let ended = match self.follow(summaries).await {
+            Ok(totals) => self.end(summaries).await.map(|()| totals),
             Err(error) => Err(error),
         };
         match ended {
             Ok(totals) => {
-                self.summaries.push(self.trial.finish(totals).await?);
-                Ok(Finished { summaries: self.summaries, trouble: self.trouble })
+                summaries.push(self.trial.finish(totals).await?);
+                Ok(self.trouble)
             }
             Err(error) => {
-                self.trial.abandon().await;
-                // Trials that ended before are whole whatever befell the next.
-                if self.summaries.is_empty() {
-                    return Err(error);
+                // The trial before has nothing to do with it, and what there is of this one is kept as well.
+                if self.end_before(summaries).await.is_ok() {
+                    self.trial.abandon().await;
                 }
-                Ok(Finished { summaries: self.summaries, trouble: Some(error) })
+                Err(error)
             }
         }
     }
 
-    async fn follow(&mut self) -> anyhow::Result<Totals> {
+    async fn follow(&mut self, summaries: &mut Vec<Summary>) -> anyhow::Result<Totals> {
         loop {
             let knobs = async {
                 match &mut self.knobs {
@@ -132,19 +132,18 @@ impl<'a> Course<'a> {
                     Next::Over(Err(why)) => {
                         self.progress.note(&format!("stopping: {why:#}"));
                         self.trouble = Some(why);
-                        self.trial.stop().await;
+                        self.stop().await;
                     }
                 },
-                () = self.interrupts.reached(1), if !self.trial.is_stopped() => {
+                () = self.interrupts.reached(1), if !self.stopping => {
                     self.progress
                         .note("stopping: no new operations; those under way may end (again to leave at once)");
-                    self.knobs = None;
-                    self.trial.stop().await;
+                    self.stop().await;
                 }
                 step = knobs => self.step(step).await,
                 summary = before => {
                     self.before = None;
-                    self.summaries.push(summary.context("a trial died")??);
+                    summaries.push(summary.context("a trial died")??);
                     // Only now are its rows whole.
                     self.trial.open()?;
                 }
@@ -152,12 +151,24 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// The last trial's engine is done: what is on is undone before the files say how it ended.
-    async fn end(&mut self) -> anyhow::Result<()> {
+    /// Begins nothing more.
+    async fn stop(&mut self) {
+        self.stopping = true;
+        (self.knobs, self.successor) = (None, None);
+        self.trial.stop().await;
+    }
+
+    /// Waits for the trial before, if its operations still end.
+    async fn end_before(&mut self, summaries: &mut Vec<Summary>) -> anyhow::Result<()> {
         if let Some(before) = self.before.take() {
-            self.summaries.push(before.await.context("a trial died")??);
-            self.trial.open()?;
+            summaries.push(before.await.context("a trial died")??);
         }
+        self.trial.open()
+    }
+
+    /// The last trial's engine is done: what is on is undone before the files say how it ended.
+    async fn end(&mut self, summaries: &mut Vec<Summary>) -> anyhow::Result<()> {
+        self.end_before(summaries).await?;
         let undone = self.ground.undo_all().await;
         for happening in self.timeline.rest().await {
             self.trial.event(happening.event(self.trial.go))?;
@@ -220,16 +231,24 @@ impl<'a> Course<'a> {
         let Some(knobs) = &mut self.knobs else { return Ok(()) };
         let Successor { setup, engine } = successor;
         let facts = engine.facts(&setup, self.ground);
-        let trial = Underway::begin(engine, facts, &setup, self.ground, first, None).await?;
+        let trial = match Underway::begin(engine, facts, &setup, self.ground, first, None).await {
+            Ok(trial) => trial,
+            Err(error) => {
+                // The trial that runs has been told to end, and is whole when it has.
+                self.trouble = Some(error);
+                self.stop().await;
+                return Ok(());
+            }
+        };
         let before = knobs.taken_over(&setup.variant);
         let detail = knobs.now.changes(&before, &self.first.plan);
         let switched = knobs.now.pushing() != before.pushing();
         let mut ending = std::mem::replace(&mut self.trial, trial);
-        ending.note(format!("ended by a knob: {detail}; trial {} went on", setup.place.trial));
+        ending.taken_over(format!("ended by a knob: {detail}; trial {} went on", setup.place.trial));
         let turned = Happening::now("knob_turned", &setup.variant, detail);
         ending.event(turned.clone().event(ending.go))?;
         self.before = Some(AbortOnDropHandle::new(tokio::spawn(ending.end_unseen())));
-        self.progress.taken_over(&self.trial.facts);
+        self.progress.taken_over(&self.trial.facts, self.trial.go - self.began);
         self.happened(turned)?;
         if switched {
             self.timeline.replace(self.ground, setup.plan, self.trial.go);

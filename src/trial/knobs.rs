@@ -3,6 +3,8 @@
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
+
 use super::Setup;
 use super::live::{self, Stand};
 use super::underway::Engine;
@@ -14,6 +16,9 @@ const SETTLE: Duration = Duration::from_millis(700);
 
 /// From the decision to the change: time to connect, so that the change comes when the plan has it.
 const LEAD: Duration = Duration::from_secs(1);
+
+/// No change comes later than this after the time that it was made for.
+const LATE: Duration = Duration::from_millis(500);
 
 /// How soon another look is taken at a trial that cannot be followed yet.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -84,7 +89,7 @@ impl<'a> Knobs<'a> {
 
     /// Turns one. `pushed` says whether something is being done to the servers.
     pub fn turn(&mut self, turn: Turn, pushed: bool) {
-        self.wanted.turn(turn, pushed);
+        self.wanted.turn(turn, &self.now, pushed);
         self.due = Some(Instant::now() + SETTLE);
     }
 
@@ -109,6 +114,11 @@ impl<'a> Knobs<'a> {
         self.next = Some(self.wanted.clone());
         self.preparing = Some(Box::pin(async move {
             let engine = Engine::start(&setup, drop).await?;
+            // The plan is one for this time: what is cut there would be cut elsewhere.
+            ensure!(
+                Instant::now() < at + LATE,
+                "the servers were not connected to in time; turn the knob again"
+            );
             tokio::time::sleep_until(at.into()).await;
             Ok(Box::new(Successor { setup, engine }))
         }));

@@ -77,21 +77,20 @@ impl Stand {
         }
     }
 
-    /// Turns one. `pushed` says whether something is being done to the servers at the moment.
-    pub fn turn(&mut self, turn: Turn, pushed: bool) {
+    /// Turns one. In the trial that runs they stand `now`, and `pushed` says whether something is being done to the servers
+    /// there.
+    pub fn turn(&mut self, turn: Turn, now: &Self, pushed: bool) {
         match turn {
             Turn::MoreRetries => self.retries = self.retries.saturating_add(1),
             Turn::FewerRetries => self.retries = self.retries.saturating_sub(1),
             Turn::Retargeting => self.retargeting = !self.retargeting,
             Turn::MoreLoad => self.load = (self.load + 1).min(MOST_STEPS),
             Turn::LessLoad => self.load = (self.load - 1).max(-MOST_STEPS),
+            // Whoever turns it back at once means what was there.
+            Turn::Overload if self.overload != now.overload => self.overload = now.overload,
             Turn::Overload => {
-                self.overload = match self.overload {
-                    Pushing::On => Pushing::Off,
-                    Pushing::Off => Pushing::On,
-                    Pushing::Timeline if pushed => Pushing::Off,
-                    Pushing::Timeline => Pushing::On,
-                }
+                let is_on = now.overload == Pushing::On || now.overload == Pushing::Timeline && pushed;
+                self.overload = if is_on { Pushing::Off } else { Pushing::On };
             }
         }
     }
@@ -102,7 +101,7 @@ impl Stand {
     }
 
     /// The knobs and where they stand, on a plan that was there before any was turned.
-    pub fn params(&self, plan: &Plan) -> Vec<(String, String)> {
+    fn knobs(&self, plan: &Plan) -> Vec<(String, String)> {
         let (load, amount) = match &plan.load.model {
             Model::Closed { workers } => ("workers", stepped_workers(*workers, self.load).to_string()),
             Model::Open { stages, .. } => match stages[..] {
@@ -112,38 +111,33 @@ impl Stand {
                 _ => ("rate", format!("x{:.3}", STEP.powi(self.load))),
             },
         };
-        let mut params = vec![
+        let mut knobs = vec![
             (RETRIES.to_owned(), self.retries.to_string()),
             (RETARGETING.to_owned(), self.retargeting.to_string()),
             (load.to_owned(), amount),
         ];
         if !plan.overloads.is_empty() {
-            params.push(("overload".to_owned(), self.overload.name().to_owned()));
+            knobs.push(("overload".to_owned(), self.overload.name().to_owned()));
         }
-        params
+        knobs
     }
 
     /// Those knobs that stand elsewhere than before, with both places: `maxAdaptiveRetries 2 to 3`.
     pub fn changes(&self, before: &Self, plan: &Plan) -> String {
-        let both = before.params(plan).into_iter().zip(self.params(plan));
+        let both = before.knobs(plan).into_iter().zip(self.knobs(plan));
         let changed = both.filter(|(old, new)| old != new);
         changed.map(|((name, old), (_, new))| format!("{name} {old} to {new}")).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Adds the knobs to what trials are told apart by, so that live ones can be.
-pub fn with_knobs(
-    mut params: Vec<(String, Option<String>)>,
-    stand: &Stand,
-    plan: &Plan,
-) -> Vec<(String, Option<String>)> {
-    for (name, value) in stand.params(plan) {
-        match params.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
-            Some((_, known)) => *known = Some(value),
-            None => params.push((name, Some(value))),
-        }
-    }
-    params
+/// What the run's trials are told apart by, with the values of a live one. Columns stay what they are: a knob that nobody
+/// had set is none of them.
+fn params(first: &Setup, knobs: &[(String, String)]) -> Vec<(String, Option<String>)> {
+    let turned = |name: &str| {
+        let name = name.strip_prefix("load.").unwrap_or(name);
+        knobs.iter().find(|(knob, _)| knob.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone())
+    };
+    first.params.iter().map(|(name, value)| (name.clone(), turned(name).or_else(|| value.clone()))).collect()
 }
 
 /// The trial that begins `since_go` after the first one did, with the knobs as they stand.
@@ -176,22 +170,22 @@ pub fn setup(first: &Setup, stand: &Stand, place: Place, since_go: Duration) -> 
     let settings = options(&original, stand);
     let target = first.target.with(&settings, DRIVER_VERSION).map_err(|error| error.to_string())?;
     plan.client.extend(settings);
-    let changed: Vec<(String, String)> = stand
-        .params(&first.plan)
-        .into_iter()
-        .filter(|new| !original.params(&first.plan).contains(new))
-        .collect();
+    let (knobs, before) = (stand.knobs(&first.plan), original.knobs(&first.plan));
+    let changed: Vec<(String, String)> =
+        knobs.iter().filter(|knob| !before.contains(knob)).cloned().collect();
+    let live = format!(
+        "a live trial: a knob was turned {:.1} s after the load began; its first {} are transition",
+        since_go.as_secs_f64(),
+        Span::from(TRANSITION)
+    );
     Ok(Setup {
         target,
         place,
         variant: format!("live {}", Variant::name(&changed)),
-        params: with_knobs(first.params.clone(), stand, &first.plan),
+        params: params(first, &knobs),
+        knobs,
         keeping: Arc::clone(&first.keeping),
-        notes: vec![format!(
-            "a live trial: a knob was turned {:.1} s after the load began; its first {} are transition",
-            since_go.as_secs_f64(),
-            Span::from(TRANSITION)
-        )],
+        notes: first.notes.iter().cloned().chain([live]).collect(),
         lab: first.lab.clone(),
         stub: None,
         plan: Arc::new(plan),
@@ -221,7 +215,9 @@ fn overloads(plan: &Plan, stand: &Stand, later: Duration) -> Vec<Overload> {
     match stand.overload {
         Pushing::Off => Vec::new(),
         Pushing::On => {
-            let whole = Span::from(TRANSITION + plan.load.duration.duration());
+            // The last operations are to meet the same servers as the first.
+            let load = &plan.load;
+            let whole = Span::from(TRANSITION + load.duration.duration() + load.cooldown.duration());
             let first = plan.overloads.first().cloned();
             first
                 .map(|overload| Overload { at: Offset::from_nanos(-transition), length: whole, ..overload })

@@ -5,6 +5,7 @@
 
 pub mod heartbeats;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ pub struct Probe {
     database: String,
     heartbeats: Collection<Document>,
     id: ObjectId,
+    /// The last heartbeat's number: it only grows, whichever trial's heartbeat it was.
+    last: AtomicU32,
 }
 
 /// A probe at work, until it is dropped.
@@ -93,6 +96,7 @@ impl Probe {
             heartbeats: control.database(&database).collection(HEARTBEATS),
             database,
             id: ObjectId::new(),
+            last: AtomicU32::new(0),
         };
         probe.begin().await.map_err(|error| {
             let place = format!("{}.{HEARTBEATS}", probe.database);
@@ -121,8 +125,9 @@ impl Probe {
     /// Writes heartbeats.
     async fn beat(self: Arc<Self>, findings: Arc<Findings>) {
         let mut ticks = ticks(self.settings);
-        for number in 1_u32.. {
+        loop {
             ticks.tick().await;
+            let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
             let acknowledged = matches!(timeout(PATIENCE, self.write(number.into())).await, Ok(Ok(true)));
             let at_ns = findings.now();
             let mut state = findings.state();

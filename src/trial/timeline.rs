@@ -78,14 +78,14 @@ impl Timeline {
         ground.changes.spawn(async move {
             let followed = async {
                 if let Some(before) = before {
-                    // A change that is under way comes to its end first. What it came to, the undoing tells.
-                    let _ = before.await;
-                    let undone = bench.undo_overloads().await;
-                    for happening in self::ended(&undone) {
-                        let _ = sender.send(happening).await;
-                    }
-                    undone.complete()?;
+                    // A change that is under way comes to its end first.
+                    before.await.unwrap_or_else(|_| Err(anyhow!("the timeline died")))?;
                 }
+                let undone = bench.undo_overloads().await;
+                for happening in self::ended(&undone) {
+                    let _ = sender.send(happening).await;
+                }
+                undone.complete()?;
                 follow(plan, bench, go, sender, end).await
             };
             ended.send(followed.await)

@@ -60,9 +60,10 @@ impl Engine {
             server_versions: vec![ground.cluster.version.clone()],
             mechanism: match &setup.stub {
                 Some(stub) => stub.script().mechanism().to_owned(),
-                None => ground.bench.mechanism(),
+                None => ground.bench.mechanism(&setup.plan.overloads),
             },
             params: setup.params.clone(),
+            knobs: setup.knobs.clone(),
             options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
             go: Timestamp::now(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -107,6 +108,7 @@ pub struct Underway {
     record: Record,
     watch: Watch,
     notes: Vec<String>,
+    taken_over: bool,
     /// When it was told to end before its time.
     stopped_ns: Option<u64>,
 }
@@ -137,6 +139,7 @@ impl Underway {
             record: writer.map_or_else(|| Record::Aside(Vec::new()), Record::Files),
             watch: Watch::default(),
             notes: setup.notes.clone(),
+            taken_over: false,
             stopped_ns: None,
         })
     }
@@ -218,14 +221,10 @@ impl Underway {
         self.go.elapsed() >= self.facts.plan.load.warmup.duration()
     }
 
-    /// Whether it was asked to end.
-    pub const fn is_stopped(&self) -> bool {
-        self.stopped_ns.is_some()
-    }
-
-    /// Adds to what people read under its numbers.
-    pub fn note(&mut self, text: String) {
-        self.notes.push(text);
+    /// Another trial has taken over its load; `note` is what people read of that under its numbers.
+    pub fn taken_over(&mut self, note: String) {
+        self.taken_over = true;
+        self.notes.push(note);
     }
 
     /// Goes on to the end with nobody looking, and makes the files whole.
@@ -249,7 +248,12 @@ impl Underway {
     pub async fn finish(mut self, totals: Totals) -> anyhow::Result<Summary> {
         self.open()?;
         let Record::Files(writer) = self.record else { bail!("the results have no files") };
-        let end = EndFacts { ended: Some(Timestamp::now()), stopped_ns: self.stopped_ns, notes: self.notes };
+        let end = EndFacts {
+            ended: Some(Timestamp::now()),
+            taken_over: self.taken_over,
+            stopped_ns: self.stopped_ns,
+            notes: self.notes,
+        };
         // Files are written and synced on the writer's thread; waiting for it must not hold up a runtime thread.
         Ok(tokio::task::spawn_blocking(move || writer.finish(totals, end)).await??)
     }

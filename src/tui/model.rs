@@ -1,8 +1,7 @@
 //! What the screen knows: everything it shows is made from here, and everything here is what the results files get too.
 
 use std::collections::{BTreeMap, VecDeque};
-
-use jiff::Timestamp;
+use std::time::Duration;
 
 use super::history::{Counts, History};
 use crate::plan::load::Phase;
@@ -99,8 +98,6 @@ pub struct Model {
     /// The segment that the last interval lies in.
     segment: usize,
     sums: Accumulated,
-    /// When the first trial began by the clock on the wall.
-    began: Timestamp,
     /// When this trial began.
     base_ns: u64,
     /// The parts of the trials before.
@@ -125,7 +122,6 @@ impl Model {
     pub fn new(facts: TrialFacts) -> Self {
         let sums = Accumulated::new(&facts.plan);
         Self {
-            began: facts.go,
             base_ns: 0,
             past: Vec::new(),
             past_overloads: Vec::new(),
@@ -144,9 +140,8 @@ impl Model {
     }
 
     /// Another trial goes on with the load. What was shown over time stays; what was summed up begins anew.
-    pub fn take_over(&mut self, facts: TrialFacts) {
-        let since = facts.go.duration_since(self.began);
-        let base_ns = u64::try_from(since.as_nanos()).unwrap_or(self.base_ns);
+    pub fn take_over(&mut self, facts: TrialFacts, since_go: Duration) {
+        let base_ns = nanos(since_go);
         // What the trial before had planned for later is not done.
         self.past = self.parts().filter(|part| part.start_ns < base_ns).collect();
         self.past_overloads = self.overloads().filter(|&(on, _)| on < base_ns).collect();
@@ -156,6 +151,8 @@ impl Model {
         self.sums = Accumulated::new(&facts.plan);
         (self.facts, self.base_ns, self.segment) = (facts, base_ns, 0);
         (self.last, self.part, self.before) = (None, None, None);
+        // Whoever says that this is over begins anew as well.
+        (self.health.saturated, self.health.behind) = (false, false);
     }
 
     /// An interval is over.
@@ -291,5 +288,72 @@ impl Model {
             .map(|operation| self.sums.merged(&[segment], Some(operation)))
             .collect();
         Window::new(name, length_s, operations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use crate::results::testing::{self, cell, snapshot};
+    use crate::units::Span;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_was_shown_over_time_stays_when_another_trial_takes_over() {
+        // Warm-up 2 s, 9 s measured, an overload from 5 s to 8 s. The live trial begins at 6 s, and without it.
+        let mut model = Model::new(testing::facts(testing::overload_plan()));
+        for second in 0..6 {
+            let segment = [0, 0, 1, 1, 1, 2][usize::try_from(second).unwrap()];
+            model.add(&snapshot(second, segment, [((segment, 0), cell(10, 8, 12, 1))], [0, 0, 0]));
+        }
+        let mut plan = Plan { live: true, ..testing::plan_with_stages(&[(4, 100.0, 100.0)]) };
+        plan.load.warmup = Span::seconds(5);
+        model.health.behind = true;
+        model.take_over(testing::facts(plan), Duration::from_secs(6));
+        assert!(!model.health.behind, "its own watch has said nothing yet");
+        model.add(&snapshot(0, 0, [((0, 0), cell(20, 20, 20, 0))], [0, 0, 0]));
+
+        assert_eq!(
+            (model.base_ns(), model.end_ns(), model.measured_until_ns()),
+            (6 * SECOND, 7 * SECOND, 15 * SECOND)
+        );
+        let parts: Vec<(String, u64, u64)> = model
+            .parts()
+            .map(|part| (part.name, part.start_ns / SECOND, part.end_ns.min(99 * SECOND) / SECOND))
+            .collect();
+        let part = |name: &str, start, end| (name.to_owned(), start, end);
+        assert_eq!(
+            parts,
+            [
+                part("warmup", 0, 2),
+                part("before", 2, 5),
+                part("shed", 5, 6),
+                part("transition", 6, 11),
+                part("measure", 11, 15),
+                part("cooldown", 15, 99)
+            ]
+        );
+        assert_eq!(
+            model.overloads().collect::<Vec<_>>(),
+            [(5 * SECOND, 6 * SECOND)],
+            "cut where the trial was"
+        );
+        let offered =
+            |from| model.history.rates(None, from * SECOND, (from + 1) * SECOND).map(|rates| rates.offered);
+        assert_eq!(
+            (offered(1), offered(5), offered(6), offered(7)),
+            (Some(10.0), Some(10.0), Some(20.0), None)
+        );
+        assert_eq!(model.segment_at(7 * SECOND).name, "transition");
+        // What is told is in the time of the first trial, what is summed up in the segment of this one.
+        let kind = "knob_turned".to_owned();
+        model.event(Event { at_ns: 0, kind, subject: String::new(), detail: String::new() });
+        assert_eq!(model.events.back().and_then(|told| told.at_ns), Some(6_000_000_000));
+        assert_eq!(
+            model.part.as_ref().map(|part| (part.name.as_str(), part.of(None).offered)),
+            Some(("transition", 20))
+        );
     }
 }

@@ -19,8 +19,8 @@ pub enum News {
     Snapshot(Box<Snapshot>),
     /// What the servers said then.
     Servers(Vec<ServerFacts>),
-    /// Another trial runs from here on.
-    TakenOver(Box<TrialFacts>),
+    /// Another trial runs from here on, so long after the first one began.
+    TakenOver(Box<TrialFacts>, Duration),
     /// Something happened.
     Event(Event),
     /// People are told something.
@@ -98,16 +98,16 @@ fn make_room(news: &mut VecDeque<News>) {
                 }
             },
             News::Servers(facts) => servers = Some(facts),
-            News::TakenOver(facts) => {
+            News::TakenOver(..) => {
                 snapshot = None;
-                kept.push_back(News::TakenOver(facts));
+                kept.push_back(each);
             }
             other => kept.push_back(other),
         }
     }
     kept.extend(servers.map(News::Servers));
     if kept.len() >= before {
-        let oldest = kept.iter().position(|news| !matches!(news, News::Snapshot(_) | News::TakenOver(_)));
+        let oldest = kept.iter().position(|news| !matches!(news, News::Snapshot(_) | News::TakenOver(..)));
         kept.remove(oldest.unwrap_or(0));
     }
     *news = kept;

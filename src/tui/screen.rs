@@ -154,10 +154,10 @@ impl Progress for Screen {
         }
     }
 
-    fn taken_over(&mut self, facts: &TrialFacts) {
-        self.lines.taken_over(facts);
+    fn taken_over(&mut self, facts: &TrialFacts, since_go: Duration) {
+        self.lines.taken_over(facts, since_go);
         if let Some(inbox) = self.inbox() {
-            inbox.post(News::TakenOver(Box::new(facts.clone())));
+            inbox.post(News::TakenOver(Box::new(facts.clone()), since_go));
         }
     }
 
@@ -210,7 +210,7 @@ impl Painter {
         match news {
             News::Snapshot(snapshot) => self.model.add(&snapshot),
             News::Servers(facts) => self.model.servers(facts),
-            News::TakenOver(facts) => self.model.take_over(*facts),
+            News::TakenOver(facts, since_go) => self.model.take_over(*facts, since_go),
             News::Event(event) => self.model.event(event),
             News::Note(text) => self.model.note(text),
             News::Key(action) => self.app.act(action, &self.model),

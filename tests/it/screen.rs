@@ -322,6 +322,7 @@ async fn panics_in_a_terminal() {
         server_versions: Vec::new(),
         mechanism: String::new(),
         params: Vec::new(),
+        knobs: Vec::new(),
         options: serde_json::Value::Null,
         go: Timestamp::now(),
         cores: 2,

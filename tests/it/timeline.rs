@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 use overdrive::client::merge::resolve_options;
@@ -332,8 +333,8 @@ fn stepping_down_can_be_undone_whoever_is_primary() {
     ask(lab.members[0].address, doc! { "replSetFreeze": 0 });
     let since = std::time::Instant::now();
     while !hello().get_bool("isWritablePrimary").unwrap() {
-        assert!(since.elapsed() < std::time::Duration::from_secs(60), "{:?}", hello());
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert!(since.elapsed() < Duration::from_secs(60), "{:?}", hello());
+        std::thread::sleep(Duration::from_millis(200));
     }
     let restored = finish(&mut overdrive(["restore", "--uri", &lab.uri]));
     assert!(restored.assert_code(0).stderr.contains("undid step_down"), "{}", restored.stderr);
@@ -372,7 +373,7 @@ impl Progress for Panicking {
     fn found(&mut self, _: &Cluster) {}
     fn preparing(&mut self, _: Preparing) {}
     fn started(&mut self, _: &TrialFacts, _: &Path) {}
-    fn taken_over(&mut self, _: &TrialFacts) {}
+    fn taken_over(&mut self, _: &TrialFacts, _: Duration) {}
     fn snapshot(&mut self, _: &Plan, _: &Snapshot) {}
 
     fn event(&mut self, event: &Event) {
@@ -398,6 +399,7 @@ async fn a_panic_undoes_faults_like_any_other_end() {
         place: variants::Place::ONLY,
         variant: "base".to_owned(),
         params: Vec::new(),
+        knobs: Vec::new(),
         keeping: Arc::new(Keeping::new(out.path().to_owned(), None, text)),
         notes: Vec::new(),
         lab: None,

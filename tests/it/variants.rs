@@ -116,3 +116,87 @@ fn what_cannot_vary_is_told_before_anything_starts() {
         finish(&mut overdrive(["run", "--vary", "maxAdaptiveRetries=0,2", "--repeat", "2", "--dry-run"]));
     assert!(dry.assert_code(0).stdout.contains("4 trials, about"), "{}", dry.stdout);
 }
+
+/// That the directory holds each of four trials once, and the whole run.
+#[track_caller]
+fn assert_whole(directory: &std::path::Path) {
+    assert_sums(directory);
+    let json = run_json(directory);
+    let numbers: Vec<_> =
+        json["trials"].as_array().unwrap().iter().map(|t| t["trial"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+    assert_eq!(
+        (&json["complete"], &json["cut"], &json["notes"]),
+        (&true.into(), &false.into(), &serde_json::json!([]))
+    );
+    assert!(!directory.join("run.partial.json").exists());
+    let rows = table(directory, "summary.csv");
+    let all: Vec<_> = rows.iter().filter(|row| row["op"] == "all" && row["segment"] == "all").collect();
+    let told: Vec<_> =
+        all.iter().map(|row| (&*row["trial"], &*row["variant"], count(row, "offered"))).collect();
+    let (slow, fast) = ("rate=50/s", "rate=100/s");
+    assert_eq!(told, [("1", slow, 100), ("2", fast, 200), ("3", fast, 200), ("4", slow, 100)]);
+    // What the interrupted trial had left is gone: time never runs back.
+    let intervals = table(directory, "intervals.csv");
+    for trial in ["1", "2", "3", "4"] {
+        let times = intervals.iter().filter(|row| row["trial"] == trial && row["op"] == "all");
+        let times: Vec<f64> = times.map(|row| row["elapsed_s"].parse().unwrap()).collect();
+        assert!(times.len() > 2 && times.is_sorted_by(|a, b| a < b), "trial {trial}: {times:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_is_gone_on_with() {
+    let place = Place::new(PROFILE);
+    let args = ["--stub", "--vary", "rate=50/s,100/s", "--repeat=2", "--duration=2s"];
+    let resume = |directory: &std::path::Path, args: &[&str]| {
+        let directory = directory.to_str().unwrap();
+        finish(&mut place.run(&[args, &["--resume", directory]].concat()))
+    };
+
+    // Ctrl-C in the third trial.
+    let mut running = Running::start(&mut place.run(&args));
+    running.wait_for("trial 3 of 4");
+    running.wait_for("measure");
+    running.signal(Signal::INT);
+    let finished = running.finish();
+    let directory = finished.assert_code(130).directory().to_owned();
+    for (other, part) in [
+        (&["--stub", "--vary", "rate=50/s,200/s", "--repeat=2", "--duration=2s"][..], "trial 2"),
+        (&["--stub", "--vary", "rate=50/s,100/s", "--repeat=2", "--duration=3s"], "`load` differs"),
+        (
+            &["--stub", "--vary", "rate=50/s,100/s", "--repeat=2", "--duration=2s", "--set", "w=1"],
+            "`w` was not set",
+        ),
+        (&["--stub", "--duration=2s"], "it was \"rate=50/s\""),
+    ] {
+        let refused = resume(&directory, other);
+        assert!(refused.assert_code(2).stderr.contains(part), "{other:?}: {}", refused.stderr);
+    }
+    let before = table(&directory, "intervals.csv").len();
+    let whole = resume(&directory, &args);
+    assert_eq!(whole.assert_code(0).directory(), directory);
+    assert!(
+        whole.stderr.contains("trial 3 of 4") && !whole.stderr.contains("trial 2 of 4"),
+        "{}",
+        whole.stderr
+    );
+    assert_whole(&directory);
+    assert!(table(&directory, "intervals.csv").len() > before);
+    let again = resume(&directory, &args);
+    assert!(again.assert_code(0).stderr.contains("all 4 trials"), "{}", again.stderr);
+
+    // Killed in the second trial.
+    let mut running = Running::start(&mut place.run(&args));
+    running.wait_for("trial 2 of 4");
+    running.wait_for("measure");
+    running.signal(Signal::KILL);
+    running.finish();
+    let directory = place.runs().into_iter().find(|directory| !directory.join("run.json").exists()).unwrap();
+    assert!(directory.join("run.partial.json").exists());
+    resume(&directory, &args).assert_code(0);
+    assert_whole(&directory);
+
+    let nothing = resume(&place.path().join("results"), &args);
+    assert!(nothing.assert_code(2).stderr.contains("run it anew"), "{}", nothing.stderr);
+}

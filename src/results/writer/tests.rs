@@ -297,7 +297,8 @@ fn trials_of_a_run_share_its_files() {
     assert_eq!(read(root.path().join("runs.csv")).len(), 2);
     let now = trials[0].ended;
     let host = HostFacts::default();
-    let facts = RunFacts { started: now, ended: now, complete: true, host, notes: Vec::new() };
+    let facts =
+        RunFacts { started: now, ended: now, complete: true, host, earlier: Vec::new(), notes: Vec::new() };
     directory.finish(&facts, &trials).unwrap();
     let files: std::collections::BTreeSet<String> = std::fs::read_dir(directory.path())
         .unwrap()

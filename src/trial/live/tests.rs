@@ -17,7 +17,11 @@ fn first(plan: Plan) -> Setup {
         plan: Arc::new(plan),
         place: Place::ONLY,
         variant: "base".to_owned(),
-        params: vec![("retryReads".to_owned(), Some("false".to_owned()))],
+        params: vec![
+            ("retryReads".to_owned(), Some("false".to_owned())),
+            ("load.rate".to_owned(), Some("100/s".to_owned())),
+        ],
+        knobs: Vec::new(),
         keeping: Arc::new(Keeping::new(PathBuf::new(), None, String::new())),
         notes: vec!["something about the first".to_owned()],
         lab: None,
@@ -27,12 +31,13 @@ fn first(plan: Plan) -> Setup {
 
 fn after(first: &Setup, turns: &[Turn], seconds: u64) -> Result<Setup, String> {
     let mut stand = Stand::of(&first.target);
-    turns.iter().for_each(|&turn| stand.turn(turn, false));
+    let now = stand.clone();
+    turns.iter().for_each(|&turn| stand.turn(turn, &now, false));
     setup(first, &stand, Place { trial: 2, variant: 0, repeat: 1 }, Duration::from_secs(seconds))
 }
 
-fn param<'a>(setup: &'a Setup, name: &str) -> Option<&'a str> {
-    setup.params.iter().find(|(known, _)| known == name).and_then(|(_, value)| value.as_deref())
+fn knob<'a>(setup: &'a Setup, name: &str) -> Option<&'a str> {
+    setup.knobs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
 #[test]
@@ -42,7 +47,7 @@ fn knobs_stand_where_the_options_are() {
     // The driver's own defaults.
     assert_eq!((stand.retries, stand.retargeting), (2, false));
     for turn in [Turn::FewerRetries, Turn::FewerRetries, Turn::FewerRetries, Turn::Retargeting] {
-        stand.turn(turn, false);
+        stand.turn(turn, &Stand::of(&first.target), false);
     }
     assert_eq!((stand.retries, stand.retargeting), (0, true), "there is nothing below none");
     let changes = stand.changes(&Stand::of(&first.target), &first.plan);
@@ -52,13 +57,18 @@ fn knobs_stand_where_the_options_are() {
 #[test]
 fn the_overload_is_switched_against_what_is() {
     let stand = Stand::of(&first(testing::overload_plan()).target);
-    let pushing = |turns: usize, pushed| {
-        let mut stand = stand.clone();
-        (0..turns).for_each(|_| stand.turn(Turn::Overload, pushed));
-        stand.pushing()
+    let turned = |now: &Stand, pushed| {
+        let mut stand = now.clone();
+        stand.turn(Turn::Overload, now, pushed);
+        stand
     };
-    assert_eq!((pushing(1, true), pushing(1, false)), (Pushing::Off, Pushing::On));
-    assert_eq!((pushing(2, true), pushing(2, false)), (Pushing::On, Pushing::Off));
+    let (off, on) = (turned(&stand, true), turned(&stand, false));
+    assert_eq!((off.pushing(), on.pushing()), (Pushing::Off, Pushing::On));
+    assert_eq!((turned(&off, false).pushing(), turned(&on, true).pushing()), (Pushing::On, Pushing::Off));
+    // Back before anything was done about it, the timeline goes on.
+    let mut back = on;
+    back.turn(Turn::Overload, &stand, false);
+    assert_eq!(back, stand);
 }
 
 #[test]
@@ -82,11 +92,14 @@ fn a_live_trial_ends_when_the_first_would_have() {
 fn an_overload_that_is_switched_on_lasts() {
     let first = first(testing::overload_plan());
     let on = after(&first, &[Turn::Overload], 2).unwrap();
-    assert_eq!(on_time(&on.plan.load, &on.plan.overloads[0]), Some((0, 9_000_000_000)));
-    assert_eq!(param(&on, "overload"), Some("on"));
-    let off = after(&first, &[Turn::Overload, Turn::Overload], 2).unwrap();
+    // Transition, 4 s measured, and as long as the load may go on after that.
+    assert_eq!(on_time(&on.plan.load, &on.plan.overloads[0]), Some((0, 14_000_000_000)));
+    assert_eq!(knob(&on, "overload"), Some("on"));
+    let mut stand = Stand::of(&first.target);
+    stand.turn(Turn::Overload, &Stand::of(&first.target), true);
+    let off = setup(&first, &stand, Place::ONLY, Duration::from_secs(2)).unwrap();
     assert!(off.plan.overloads.is_empty());
-    assert_eq!((param(&off, "overload"), &*off.variant), (Some("off"), "live overload=off"));
+    assert_eq!((knob(&off, "overload"), &*off.variant), (Some("off"), "live overload=off"));
 }
 
 #[test]
@@ -103,7 +116,11 @@ fn options_change_and_others_stay_with_who_decided_them() {
     assert_eq!(option("maxPoolSize"), ("7", OptionSource::Uri));
     assert_eq!(option("appName"), ("overdrive-1", OptionSource::Overdrive));
     assert_eq!(next.variant, "live maxAdaptiveRetries=3 enableOverloadRetargeting=true");
-    assert_eq!((param(&next, "retryReads"), param(&next, "maxAdaptiveRetries")), (Some("false"), Some("3")));
+    assert_eq!(knob(&next, "maxAdaptiveRetries"), Some("3"));
+    assert_eq!(next.params, first.params, "knobs that nobody had set get no column");
+    let faster = after(&first, &[Turn::MoreLoad], 2).unwrap();
+    assert_eq!(faster.params[1], ("load.rate".to_owned(), Some("125/s".to_owned())));
+    assert_eq!(faster.notes[0], "something about the first");
     // There and back again is nothing new.
     let back = after(&first, &[Turn::MoreRetries, Turn::FewerRetries], 2).unwrap();
     assert_eq!((&*back.variant, &back.target), ("live base", &first.target));
@@ -117,7 +134,7 @@ fn stages_go_on_where_they_were() {
         let next = after(&first, turns, 10).unwrap();
         let Model::Open { stages, .. } = &next.plan.load.model else { panic!("the model stays") };
         let all = stages.iter().map(|s| (s.length, s.from.get(), s.to.get()));
-        (all.collect::<Vec<_>>(), param(&next, "rate").unwrap().to_owned())
+        (all.collect::<Vec<_>>(), knob(&next, "rate").unwrap().to_owned())
     };
     assert_eq!(stages(&[Turn::Retargeting]), (vec![(Span::seconds(5), 200.0, 300.0)], "x1.000".to_owned()));
     assert_eq!(stages(&[Turn::MoreLoad]), (vec![(Span::seconds(5), 250.0, 375.0)], "x1.250".to_owned()));
@@ -136,6 +153,6 @@ fn a_step_of_the_load_is_always_felt() {
     assert!(rate(9e6, 1).is_err(), "beyond what a rate can be");
     let first = first(testing::closed_plan(10));
     let next = after(&first, &[Turn::MoreLoad], 2).unwrap();
-    assert_eq!((param(&next, "workers"), &*next.variant), (Some("13"), "live workers=13"));
+    assert_eq!((knob(&next, "workers"), &*next.variant), (Some("13"), "live workers=13"));
     assert!(matches!(next.plan.load.model, Model::Closed { workers: 13 }));
 }

@@ -1,0 +1,74 @@
+//! Going on with a run that was interrupted: what it has left to do, if this is the same run.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::matrix::Prepared;
+use crate::command::UsageError;
+use crate::results::resume::Earlier;
+use crate::variants::Place;
+
+/// Options that differ between two starts of one run: a lab or a fault is named anew.
+const OF_THE_START: [&str; 2] = ["appName", "replicaSet"];
+
+/// Those of the places whose trials are not whole.
+///
+/// # Errors
+/// When what the directory holds was made by another profile, other arguments or another order.
+pub fn left(
+    earlier: &Earlier,
+    profile_text: &str,
+    variants: &[Prepared],
+    places: &[Place],
+) -> Result<Vec<Place>, UsageError> {
+    let shown = earlier.directory.path().display();
+    let refused = |what: String| {
+        UsageError::new(format!(
+            "--resume {shown}: {what}; give the profile and the arguments that it was started with"
+        ))
+    };
+    if earlier.profile_text != profile_text {
+        return Err(refused("it was started with another profile".to_owned()));
+    }
+    for stored in &earlier.trials {
+        let number = stored["trial"].as_u64();
+        let place = places.iter().find(|place| Some(u64::from(place.trial)) == number);
+        let Some(place) = place else {
+            return Err(refused(format!("there is no trial {} now", stored["trial"])));
+        };
+        if let Some(what) = difference(stored, place, &variants[place.variant]) {
+            return Err(refused(format!("trial {} would not be the same: {what}", place.trial)));
+        }
+    }
+    let whole = earlier.numbers();
+    Ok(places.iter().filter(|place| !whole.contains(&u64::from(place.trial))).copied().collect())
+}
+
+/// In what a trial that was stored differs from the one that would run in its place.
+fn difference(stored: &Value, place: &Place, variant: &Prepared) -> Option<String> {
+    if stored["variant"] != variant.variant.name.as_str() || stored["repeat"] != place.repeat {
+        return Some(format!("it was {}", stored["variant"]));
+    }
+    let plan = serde_json::to_value(&*variant.plan).ok()?;
+    if let Some(key) = first_difference(&stored["plan"], &plan) {
+        return Some(format!("its `{key}` differs"));
+    }
+    let options = serde_json::to_value(&variant.target.options).ok()?;
+    let (was, is) = (values(&stored["options"]), values(&options));
+    let changed = was.iter().chain(&is).find(|(name, _)| was.get(*name) != is.get(*name));
+    changed.map(|(name, _)| format!("`{name}` was {}", was.get(name).map_or("not set", |value| value)))
+}
+
+fn first_difference(was: &Value, is: &Value) -> Option<String> {
+    let (was, is) = (was.as_object()?, is.as_object()?);
+    // Options are looked at where all have been put together.
+    let differs = |key: &&String| *key != "client" && was.get(*key) != is.get(*key);
+    was.keys().chain(is.keys()).find(differs).cloned()
+}
+
+fn values(options: &Value) -> BTreeMap<&str, &str> {
+    let options = options.as_array().into_iter().flatten();
+    let pairs = options.filter_map(|option| Some((option["name"].as_str()?, option["value"].as_str()?)));
+    pairs.filter(|(name, _)| !OF_THE_START.contains(name)).collect()
+}

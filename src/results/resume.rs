@@ -1,0 +1,191 @@
+//! A run that was interrupted, to be gone on with: which of its trials are whole, and its files without the others' rows.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::run_json::{PARTIAL, WHOLE};
+use super::{Error, RunDirectory};
+
+/// The tables that name a trial in each row.
+const TABLES: [&str; 9] = [
+    "intervals.csv",
+    "servers.csv",
+    "events.csv",
+    "summary.csv",
+    "retries.csv",
+    "backoff.csv",
+    "errors.csv",
+    "recovery.csv",
+    "staleness.csv",
+];
+
+/// What an earlier start of a run has left.
+#[derive(Clone, Debug)]
+pub struct Earlier {
+    /// The run's directory.
+    pub directory: RunDirectory,
+    /// The profile as it was read then.
+    pub profile_text: String,
+    /// When the run began.
+    pub started: Timestamp,
+    /// Of each trial that ran to its end and adds up: its part of run.json.
+    pub trials: Vec<Value>,
+}
+
+impl Earlier {
+    /// Reads what there is, and changes nothing.
+    ///
+    /// # Errors
+    /// When it is no directory of a run that was interrupted between two trials, or during a later one than the first.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let refused = |reason: &str| Error::Resume { directory: path.to_owned(), reason: reason.to_owned() };
+        let directory = RunDirectory::existing(path).ok_or_else(|| refused("there is no such directory"))?;
+        let stored =
+            [WHOLE, PARTIAL].map(|name| directory.file(name)).into_iter().find(|file| file.is_file());
+        let Some(stored) = stored else {
+            return Err(refused(
+                "it holds no trial that ran to its end (neither run.json nor run.partial.json is there): run it anew",
+            ));
+        };
+        let failed = |file: &Path, e: std::io::Error| Error::file(file, e);
+        let text = fs::read_to_string(&stored).map_err(|e| failed(&stored, e))?;
+        let mut run: Value = serde_json::from_str(&text).map_err(|e| failed(&stored, e.into()))?;
+        let started = run["started"].as_str().and_then(|started| started.parse().ok());
+        let started = started.ok_or_else(|| refused("run.json does not say when it began"))?;
+        let Value::Array(mut trials) = run["trials"].take() else {
+            return Err(refused("run.json has no trials"));
+        };
+        trials.retain(is_whole);
+        let profile = directory.file("profile.toml");
+        let profile_text = fs::read_to_string(&profile).map_err(|e| failed(&profile, e))?;
+        Ok(Self { directory, profile_text, started, trials })
+    }
+
+    /// The numbers of the trials that are whole.
+    pub fn numbers(&self) -> BTreeSet<u64> {
+        self.trials.iter().filter_map(|trial| trial["trial"].as_u64()).collect()
+    }
+
+    /// Takes out of the files what others have left, so that those can be run again. Each file is there whole at any time.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub fn keep_whole_trials(&self) -> Result<(), Error> {
+        let whole = self.directory.file(WHOLE);
+        // Its presence means that a run has ended.
+        if whole.exists() {
+            fs::rename(&whole, self.directory.file(PARTIAL)).map_err(|e| Error::file(&whole, e))?;
+        }
+        let numbers: BTreeSet<String> = self.numbers().iter().map(u64::to_string).collect();
+        for name in TABLES {
+            self.rewrite(name, |text, out| table(text, out, &numbers))?;
+        }
+        self.rewrite("latency.hlog", |text, out| log(text, out, &numbers))
+    }
+
+    fn rewrite(
+        &self,
+        name: &str,
+        write: impl FnOnce(&[u8], &mut BufWriter<File>) -> std::io::Result<()>,
+    ) -> Result<(), Error> {
+        let (file, draft) = (self.directory.file(name), self.directory.file(&format!(".{name}.tmp")));
+        let failed = |e: std::io::Error| Error::file(&file, e);
+        let text = match fs::read(&file) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            text => text.map_err(failed)?,
+        };
+        let mut out = BufWriter::new(File::create(&draft).map_err(failed)?);
+        write(&text, &mut out).map_err(failed)?;
+        out.into_inner().map_err(|e| failed(e.into_error()))?.sync_all().map_err(failed)?;
+        fs::rename(&draft, &file).map_err(failed)
+    }
+}
+
+fn is_whole(trial: &Value) -> bool {
+    trial["totals"]["cut"] == false && trial["broken"].as_array().is_some_and(Vec::is_empty)
+}
+
+/// The header and the rows of these trials. A row that a kill has cut off is none.
+fn table(text: &[u8], out: impl Write, trials: &BTreeSet<String>) -> std::io::Result<()> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text);
+    let mut writer = csv::Writer::from_writer(out);
+    let header = reader.byte_headers()?.clone();
+    let column = header.iter().position(|name| name == b"trial");
+    writer.write_byte_record(&header)?;
+    for record in reader.byte_records() {
+        let record = record?;
+        let trial = column.and_then(|column| record.get(column)).and_then(|field| str::from_utf8(field).ok());
+        if record.len() == header.len() && trial.is_some_and(|trial| trials.contains(trial)) {
+            writer.write_byte_record(&record)?;
+        }
+    }
+    writer.flush()
+}
+
+/// Comments, and the lines whose tag begins with one of these trials.
+fn log(text: &[u8], mut out: impl Write, trials: &BTreeSet<String>) -> std::io::Result<()> {
+    for line in text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+        let tag = line.strip_prefix(b"Tag=").and_then(|tag| str::from_utf8(tag).ok());
+        let keep = match tag.and_then(|tag| tag.split('/').next()) {
+            Some(trial) => trials.contains(trial),
+            None => true,
+        };
+        if keep {
+            out.write_all(line)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers() -> BTreeSet<String> {
+        ["1", "3"].map(str::to_owned).into()
+    }
+
+    #[test]
+    fn rows_of_other_trials_and_torn_ones_go() {
+        let text = "run_id,trial,detail\nr,1,\"a,\nb\"\nr,2,c\nr,3,\nr,3";
+        let mut out = Vec::new();
+        table(text.as_bytes(), &mut out, &numbers()).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "run_id,trial,detail\nr,1,\"a,\nb\"\nr,3,\n");
+    }
+
+    #[test]
+    fn lines_of_other_trials_and_torn_ones_go() {
+        let text =
+            "#comment\n\"heading\"\nTag=1/all/find/latency,1,2,3,x\nTag=2/all/find/latency,1,2,3,x\nTag=3/a";
+        let mut out = Vec::new();
+        log(text.as_bytes(), &mut out, &numbers()).unwrap();
+        let left = String::from_utf8(out).unwrap();
+        assert_eq!(left, "#comment\n\"heading\"\nTag=1/all/find/latency,1,2,3,x\n");
+    }
+
+    #[test]
+    fn only_trials_that_ended_and_add_up_are_whole() {
+        let trial = |cut: bool, broken: &[&str]| {
+            is_whole(&serde_json::json!({"trial": 1, "totals": {"cut": cut}, "broken": broken}))
+        };
+        assert_eq!([trial(false, &[]), trial(true, &[]), trial(false, &["x"])], [true, false, false]);
+        assert!(!is_whole(&Value::Null));
+    }
+
+    #[test]
+    fn what_is_no_interrupted_run_is_told() {
+        let place = tempfile::tempdir().unwrap();
+        let told = |path: &Path| Earlier::read(path).unwrap_err().to_string();
+        assert!(told(&place.path().join("none")).contains("no such directory"));
+        assert!(told(place.path()).contains("run it anew"), "{}", told(place.path()));
+        fs::write(place.path().join(WHOLE), "{}").unwrap();
+        assert!(told(place.path()).contains("when it began"));
+        fs::write(place.path().join(WHOLE), "no json").unwrap();
+        assert!(told(place.path()).contains("run.json"));
+    }
+}
