@@ -41,6 +41,7 @@ pub mod gate;
 pub mod interrupts;
 pub mod lab;
 pub mod limiter;
+pub mod metric;
 pub mod operation;
 pub mod overload;
 pub mod owner;
