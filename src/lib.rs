@@ -11,7 +11,7 @@
 //!  │            (schedule)                  (operation, client)    (stats)                      │
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
 //!                                               │ Snapshot: an interval's delta, immutable, mergeable
-//!             ├─▶ progress lines, or tui        └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ report
+//!             ├─▶ progress lines, or tui        └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ verdicts, report
 //!                                                                      └─▶ files ─▶ compare
 //! ```
 //!
@@ -20,7 +20,8 @@
 //! measures).
 //!
 //! Each arrow is one type, and nothing flows back but [`control::Control`]. The engine knows nothing of labs, faults,
-//! files or screens, so that it can run in another process.
+//! files or screens, so that it can run in another process. Thresholds are the coordinator's, too: it stops a trial that has
+//! become hopeless as it does when a user asks for an end.
 //!
 //! The words, everywhere: an *operation* is what the workload wants done; a *call* is one application try of it; a
 //! *command* is what a call sends; an *attempt* is one try of a command on a server. *Retries* are attempts less commands.
@@ -55,6 +56,7 @@ pub mod snapshot;
 pub mod stats;
 pub mod stderr;
 pub mod stub;
+pub mod thresholds;
 pub mod timer;
 pub mod trial;
 pub mod tui;

@@ -14,6 +14,8 @@ pub mod timeline;
 
 use serde::{Deserialize, Serialize};
 
+use crate::thresholds::Thresholds;
+
 pub use client::{OptionSetting, ResolvedOption};
 pub use flow::{Backoff, BackoffKind, Timeout};
 pub use gate::{GateSettings, Generation, Limit};
@@ -55,6 +57,9 @@ pub struct Plan {
     pub backoff: Option<Backoff>,
     /// The staleness probe; `None` for none.
     pub staleness: Option<Staleness>,
+    /// What the trial must not come to.
+    #[serde(default)]
+    pub thresholds: Thresholds,
 }
 
 /// How attempts are counted.

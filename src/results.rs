@@ -30,7 +30,7 @@ pub mod summary;
 pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
-mod trial_rows;
+pub(crate) mod trial_rows;
 mod writer;
 
 use std::fs;

@@ -33,6 +33,7 @@ use crate::progress::Progress;
 use crate::results::{self, EndFacts, RunDirectory, Summary, TrialFacts, Writer};
 use crate::snapshot::{Driver, Report, Totals};
 use crate::stub::process::StubProcess;
+use crate::thresholds::hopeless::{self, Hopeless};
 use crate::variants::Place;
 
 /// Reports that may wait for the coordinator.
@@ -103,6 +104,8 @@ impl Keeping {
 pub struct Finished {
     /// What it came to.
     pub summary: Summary,
+    /// Whether it was ended early because a threshold said so.
+    pub aborted: bool,
     /// What went wrong beside the load: an overload that could not be put on, or one that may still be on.
     pub trouble: Option<anyhow::Error>,
 }
@@ -257,8 +260,9 @@ impl Running {
         let directory = setup.keeping.directory(&setup.plan.profile)?.clone();
         let facts = self.facts(setup, ground);
         progress.started(&facts, directory.path());
+        let hopeless = Hopeless::of(&facts);
         let mut writer = Writer::start(&directory, facts)?;
-        let followed = self.follow(setup, ground, &mut writer, progress, interrupts).await;
+        let followed = self.follow(setup, ground, &mut writer, progress, interrupts, hopeless).await;
         let ended = match followed {
             Ok(ended) => ended,
             Err(error) => {
@@ -267,11 +271,12 @@ impl Running {
                 return Err(error);
             }
         };
-        let notes = setup.notes.clone();
+        let notes = ended.aborted.iter().map(|why| format!("ended early: {why}"));
+        let notes = notes.chain(setup.notes.iter().cloned()).collect();
         let end = EndFacts { ended: Some(Timestamp::now()), stopped_ns: ended.stopped_ns, notes };
         // Files are written and synced on the writer's thread; waiting for it must not hold up a runtime thread.
         let summary = tokio::task::spawn_blocking(move || writer.finish(ended.totals, end)).await??;
-        Ok(Finished { summary, trouble: ended.trouble })
+        Ok(Finished { summary, aborted: ended.aborted.is_some(), trouble: ended.trouble })
     }
 
     /// Lets the load run and passes on what is heard, until the engine is done and nothing of ours is on any more.
@@ -282,6 +287,7 @@ impl Running {
         writer: &mut Writer,
         progress: &mut dyn Progress,
         mut interrupts: Interrupts,
+        mut hopeless: Option<Hopeless>,
     ) -> anyhow::Result<Ended> {
         if let Some(stub) = &setup.stub {
             stub.begin().await?;
@@ -295,7 +301,7 @@ impl Running {
         let (ended, mut timeline_end) = oneshot::channel();
         ground.changes.spawn(async move { ended.send(timeline.await) });
         let mut watch = Watch::default();
-        let (mut stopped_ns, mut trouble, mut timeline_over) = (None, None, false);
+        let (mut stopped_ns, mut aborted, mut trouble, mut timeline_over) = (None, None, None, false);
         let totals = loop {
             tokio::select! {
                 report = self.reports.recv() => match report {
@@ -311,7 +317,15 @@ impl Running {
                             progress.event(&event);
                             writer.event(event)?;
                         }
+                        let crossed = hopeless.as_mut().and_then(|hopeless| hopeless.see(&snapshot));
                         writer.snapshot(*snapshot, facts)?;
+                        if let (Some(crossed), None) = (crossed, stopped_ns) {
+                            let (condition, held) = (crossed.condition.to_string(), hopeless::held(&crossed));
+                            progress.note(&format!("ending this trial early: {condition} {held}"));
+                            writer.event(timeline::event(go, "aborted", &condition, held.clone()))?;
+                            stopped_ns = self.stop(go).await;
+                            aborted = Some(format!("{condition} {held}"));
+                        }
                     }
                     Some(Report::Done(totals)) => break totals,
                     Some(_) => {}
@@ -355,7 +369,7 @@ impl Running {
                 Err(error) => trouble = trouble.or(Some(error)),
             }
         }
-        Ok(Ended { totals, stopped_ns, trouble })
+        Ok(Ended { totals, stopped_ns, aborted, trouble })
     }
 
     /// Asks the engine to end before its time, and returns when that was.
@@ -390,5 +404,7 @@ impl Running {
 struct Ended {
     totals: Totals,
     stopped_ns: Option<u64>,
+    /// By which threshold, in words.
+    aborted: Option<String>,
     trouble: Option<anyhow::Error>,
 }

@@ -23,6 +23,7 @@ use crate::report;
 use crate::results::{HostFacts, RunFacts, Summary};
 use crate::stderr::tell;
 use crate::stub::Script;
+use crate::thresholds::{Verdict, evaluate};
 use crate::trial::{self, Finished, Keeping, Setup};
 use crate::tui::{self, Screen, Theme};
 use crate::units::Span;
@@ -74,7 +75,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         variants.iter_mut().try_for_each(|variant| variant.retarget(&uri))?;
     }
     let keeping = Arc::new(Keeping::new(args.out, args.label, profile.text));
-    let mut run = Run { variants, lab, script: args.stub, keeping, progress };
+    let mut run = Run { variants, lab, script: args.stub, keeping, progress, crossed: false };
     let started = Timestamp::now();
     let (trials, failure) = run.trials(&places, &mut interrupts).await;
     let stopped = stop_lab(run.lab.take(), &mut interrupts).await;
@@ -103,7 +104,11 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     }
     failure.map_or(Ok(()), Err)?;
     stopped?;
-    Ok(if interrupts.any() { Outcome::Interrupted } else { Outcome::Done })
+    Ok(match (run.crossed, interrupts.any()) {
+        (true, _) => Outcome::ThresholdCrossed,
+        (false, true) => Outcome::Interrupted,
+        (false, false) => Outcome::Done,
+    })
 }
 
 fn progress(ui: Ui, ascii: bool, interrupts: &Interrupts) -> anyhow::Result<Box<dyn Progress + Send>> {
@@ -122,6 +127,8 @@ struct Run {
     script: Option<Script>,
     keeping: Arc<Keeping>,
     progress: Box<dyn Progress + Send>,
+    /// Whether a trial crossed a threshold before the user asked for an end: the first reason wins.
+    crossed: bool,
 }
 
 impl Run {
@@ -139,7 +146,10 @@ impl Run {
                 self.announce(*place, &places[i..], places.len());
             }
             match self.trial(*place, params[place.variant].clone(), interrupts).await {
-                Ok(Finished { summary, trouble }) => {
+                Ok(Finished { summary, aborted, trouble }) => {
+                    let failed = self.judge(&summary);
+                    // What a trial came to that the user has cut short says nothing of what it would have come to.
+                    self.crossed |= aborted || (failed && !interrupts.any());
                     summaries.push(summary);
                     if trouble.is_some() {
                         return (summaries, trouble);
@@ -155,6 +165,21 @@ impl Run {
             }
         }
         (summaries, None)
+    }
+
+    /// Says which thresholds a trial failed by, and whether it did.
+    fn judge(&mut self, summary: &Summary) -> bool {
+        let failed: Vec<_> = evaluate(summary).into_iter().filter(Verdict::failed).collect();
+        for verdict in &failed {
+            self.progress.note(&format!(
+                "threshold crossed in trial {} ({}): {}, seen {}",
+                summary.facts.trial,
+                summary.facts.variant,
+                verdict.condition,
+                verdict.seen()
+            ));
+        }
+        !failed.is_empty()
     }
 
     fn announce(&mut self, place: Place, left: &[Place], all: usize) {

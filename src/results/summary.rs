@@ -125,6 +125,30 @@ impl Summary {
         Self { run_id, facts, ended, totals, segments, errors, recoveries, staleness, checks, broken, notes }
     }
 
+    /// What the measured time has come to so far: its segments, without what is known at the end alone.
+    pub(crate) fn so_far(facts: &TrialFacts, sums: &Accumulated) -> Self {
+        Self {
+            run_id: String::new(),
+            facts: facts.clone(),
+            ended: facts.time_at(i64::try_from(sums.end_ns).unwrap_or(i64::MAX)),
+            totals: Totals::default(),
+            segments: segments(&facts.plan, sums, Some(sums.end_ns)),
+            errors: Vec::new(),
+            recoveries: Vec::new(),
+            staleness: Vec::new(),
+            checks: Vec::new(),
+            broken: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Counts as offered what has an outcome alone: what is still under way would pass for lost.
+    pub(crate) fn leave_out_what_is_under_way(&mut self) {
+        for operation in self.segments.iter_mut().flat_map(|segment| &mut segment.operations) {
+            operation.stats.offered = operation.stats.outcomes.sum();
+        }
+    }
+
     /// The whole measured time.
     pub fn whole(&self) -> &SegmentSummary {
         // `segments` always puts it first.

@@ -22,6 +22,7 @@ mod support;
 mod tables;
 mod terminal;
 mod theory;
+mod thresholds;
 mod timeline;
 mod variants;
 
