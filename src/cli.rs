@@ -12,9 +12,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use self::compare::{CompareArgs, Format};
 pub use self::limits::LimitArgs;
 use crate::plan::Attempts;
-use crate::profile::{FAULT_KINDS, looks_like_uri, masked, masked_argument};
+use crate::profile::{FAULT_KINDS, condition, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
 use crate::stub::Script;
+use crate::thresholds::Condition;
 use crate::units::{Rate, Span};
 use crate::variants::Varied;
 
@@ -35,13 +36,15 @@ Examples:
   overdrive run --vary maxAdaptiveRetries=0,2,5 --repeat 5
   overdrive run my.toml --uri mongodb://127.0.0.1:27017
   overdrive run read-heavy --stub=service=1ms      a server that is known: are the numbers true?
+  overdrive run mixed --fail-if 'error_rate>1%'    end with exit code 3 if that is what it came to
   overdrive calibrate                              what this machine can do
   overdrive run --ui lines                         a line each second instead of the screen
   overdrive check my.toml                          what a profile comes to, without connecting
   overdrive compare results/A results/B            what is better and what is worse
 
-Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 something got worse (compare --fail-on-regression),
-130 interrupted with results kept";
+Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 a threshold was crossed (run) or
+something got worse (compare --fail-on-regression), 130 interrupted with results kept.
+1 comes before all others; between 3 and 130 the first reason wins";
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
@@ -166,6 +169,14 @@ pub struct LoadArgs {
     /// Fixes keys, documents, order and arrivals
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
+    /// End with exit code 3 if this holds for the measured time, like 'latency_p99 > 50ms' or
+    /// 'op.read.error_rate > 1%', or if there is no such figure; in quotes, as often as wanted
+    #[arg(long, value_name = "EXPR", value_parser = condition)]
+    pub fail_if: Vec<Condition>,
+    /// End a trial early, and with exit code 3, once this has held at the end of every interval for 5 s of the measured
+    /// time, 100 operations or more being due by then
+    #[arg(long, value_name = "EXPR", value_parser = condition)]
+    pub abort_when: Vec<Condition>,
     /// How attempts are counted: `light` costs less and knows less
     #[arg(long, value_enum)]
     pub attempts: Option<AttemptsArg>,

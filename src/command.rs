@@ -29,6 +29,8 @@ pub enum Outcome {
     Done,
     /// Something got worse, and that was to be told by the exit code.
     Regression,
+    /// A trial came to what it must not come to, or was ended early because of it.
+    ThresholdCrossed,
     /// The user asked for an end; what there is was kept.
     Interrupted,
 }
@@ -77,6 +79,8 @@ fn resolve_plan(
         warmup: args.warmup,
         seed: args.seed,
         attempts: args.attempts.map(Into::into),
+        fail_if: args.fail_if.clone(),
+        abort_when: args.abort_when.clone(),
         sets: args.sets.clone(),
         varies: varies.to_owned(),
     };

@@ -13,7 +13,6 @@
 //! nothing of how much the next trial differs.
 
 pub mod comparability;
-pub mod metric;
 pub mod output;
 pub mod row;
 mod seconds;
@@ -27,10 +26,10 @@ use std::fmt::Display;
 use std::path::Path;
 
 use self::comparability::Part;
-use self::metric::Metric;
 use self::row::{Row, decide, rows};
 use self::side::Side;
 use self::verdict::{FEWEST_TRIALS, Verdict};
+use crate::metric::Metric;
 
 /// How often trials are drawn anew for an interval, where nobody wants otherwise.
 pub const DRAWS: usize = 10_000;

@@ -12,7 +12,7 @@
 //!  │            (schedule)                  (operation, client)    (stats)                      │
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
 //!                                               │ Snapshot: an interval's delta, immutable, mergeable
-//!             ├─▶ progress lines, or tui        └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ report
+//!             ├─▶ progress lines, or tui        └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ verdicts, report
 //!                                                                      └─▶ files ─▶ compare
 //! ```
 //!
@@ -21,8 +21,9 @@
 //! measures).
 //!
 //! Each arrow is one type. Nothing flows back but [`control::Control`] into the engine, and from the screen
-//! [`knobs::Turn`] into the trial, which answers with a live trial: an engine of its own that takes over the load. The engine knows nothing of labs, faults,
-//! files or screens, so that it can run in another process.
+//! [`knobs::Turn`] into the trial, which answers with a live trial: an engine of its own that takes over the load. The
+//! engine knows nothing of labs, faults, files or screens, so that it can run in another process. Thresholds are the
+//! coordinator's, too: it stops a trial that has become hopeless as it does when a user asks for an end.
 //!
 //! The words, everywhere: an *operation* is what the workload wants done; a *call* is one application try of it; a
 //! *command* is what a call sends; an *attempt* is one try of a command on a server. *Retries* are attempts less commands.
@@ -44,6 +45,7 @@ pub mod interrupts;
 pub mod knobs;
 pub mod lab;
 pub mod limiter;
+pub mod metric;
 pub mod operation;
 pub mod overload;
 pub mod owner;
@@ -57,6 +59,7 @@ pub mod snapshot;
 pub mod stats;
 pub mod stderr;
 pub mod stub;
+pub mod thresholds;
 pub mod timer;
 pub mod trial;
 pub mod tui;

@@ -14,6 +14,8 @@ pub mod timeline;
 
 use serde::{Deserialize, Serialize};
 
+use crate::thresholds::Thresholds;
+
 pub use client::{OptionSetting, ResolvedOption};
 pub use flow::{Backoff, BackoffKind, Timeout};
 pub use gate::{GateSettings, Generation, Limit};
@@ -59,6 +61,9 @@ pub struct Plan {
     /// and the data stays as it is.
     #[serde(default)]
     pub live: bool,
+    /// What the trial must not come to.
+    #[serde(default)]
+    pub thresholds: Thresholds,
 }
 
 /// How attempts are counted.

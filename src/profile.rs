@@ -26,11 +26,13 @@ mod settable;
 pub mod shipped;
 pub mod source;
 mod staleness;
+mod thresholds;
 mod value;
 
 use toml::de::DeTable;
 
 use crate::plan::{Backoff, Data, Operation, OptionSetting, Overload, Staleness, Timeout};
+use crate::thresholds::Thresholds;
 
 pub use client::CheckOption;
 pub use describe::describe;
@@ -41,6 +43,7 @@ pub use overrides::{OverrideErrors, Overrides};
 pub use resolve::{resolve, stretched};
 pub use secrets::{looks_like_uri, masked, masked_argument};
 pub use source::Source;
+pub use thresholds::condition;
 
 use mistakes::Mistakes;
 use reader::Table;
@@ -70,6 +73,8 @@ pub struct Profile {
     pub backoff: Option<Backoff>,
     /// `[staleness]`; `None` for no probe.
     pub staleness: Option<Staleness>,
+    /// `[thresholds]`
+    pub thresholds: Thresholds,
     /// What was probably not meant; never an error.
     pub warnings: Diagnostics,
 }
@@ -121,6 +126,7 @@ fn read_document(
     let timeout = flow::timeout(&mut root);
     let backoff = flow::backoff(&mut root);
     let staleness = staleness::read(&mut root);
+    let thresholds = thresholds::read(&mut root, &overloads);
     refuse_uri(&mut root);
     root.finish();
     Some(Profile {
@@ -135,6 +141,7 @@ fn read_document(
         timeout,
         backoff,
         staleness,
+        thresholds,
         warnings: Diagnostics::default(),
     })
 }

@@ -15,6 +15,7 @@ use crate::results::figures::Breakdown;
 use crate::results::recovery::Recovery;
 use crate::results::staleness::RoleStaleness;
 use crate::results::summary::{CommonError, OpSummary, SegmentSummary};
+use crate::thresholds::{Verdict, evaluate};
 use human::{micros, percent, quotient, rate, time};
 
 /// The most characters of an error's example.
@@ -33,13 +34,10 @@ pub fn render(trials: &[Summary], directory: &Path) -> String {
 
 /// Many trials: a line for each, all operations over the whole measured time; the files have the rest.
 fn matrix(trials: &[Summary]) -> String {
-    let rows = trials.iter().map(|summary| {
-        let facts = &summary.facts;
-        let name = format!("{}: {} ({})", facts.trial, facts.variant, facts.repeat);
-        (name, summary, summary.whole(), summary.overall())
-    });
+    let rows = trials.iter().map(|summary| (name(summary), summary, summary.whole(), summary.overall()));
     let table = figures("trial: variant (repeat)", rows);
     let mut text = format!("All operations over the whole measured time of each trial:\n{table}");
+    text.push_str(&failed(trials));
     for summary in trials.iter().filter(|summary| !summary.broken.is_empty()) {
         for sentence in &summary.broken {
             let _ = write!(text, "\nBROKEN: trial {}: {sentence}", summary.facts.trial);
@@ -63,6 +61,12 @@ fn matrix(trials: &[Summary]) -> String {
     }
     text.push('\n');
     text
+}
+
+/// A trial among others.
+fn name(summary: &Summary) -> String {
+    let facts = &summary.facts;
+    format!("{}: {} ({})", facts.trial, facts.variant, facts.repeat)
 }
 
 /// One trial's part of it.
@@ -111,11 +115,43 @@ pub fn trial(summary: &Summary) -> String {
     let _ =
         write!(text, "\nWhere the mean latency went, failed operations included:\n{}", breakdown(summary));
     text.push_str(&errors(summary));
+    text.push_str(&thresholds(summary));
     for (i, note) in summary.notes.iter().enumerate() {
         let _ = write!(text, "{}note: {note}", if i == 0 { "\n\n" } else { "\n" });
     }
     text.push('\n');
     text
+}
+
+/// What a trial was held on; nothing when that was nothing.
+fn thresholds(summary: &Summary) -> String {
+    let verdicts = evaluate(summary);
+    if verdicts.is_empty() {
+        return String::new();
+    }
+    let mut table = table(&["fails if", "seen", "verdict"]);
+    for verdict in &verdicts {
+        let word = if verdict.failed() { "FAILED" } else { "passed" };
+        table.add_row([verdict.condition.to_string(), verdict.seen(), word.to_owned()]);
+    }
+    format!("\n\nThresholds:\n{}", align(table))
+}
+
+/// Which of many trials failed by what; nothing when they were held on nothing.
+fn failed(trials: &[Summary]) -> String {
+    let verdicts = |summary| evaluate(summary).into_iter().map(move |verdict| (summary, verdict));
+    let all: Vec<(&Summary, Verdict)> = trials.iter().flat_map(verdicts).collect();
+    let failed: Vec<_> = all.iter().filter(|(_, verdict)| verdict.failed()).collect();
+    match (failed.len(), all.len()) {
+        (_, 0) => return String::new(),
+        (0, all) => return format!("\n\nThresholds: all {all} passed"),
+        _ => {}
+    }
+    let mut table = table(&["trial: variant (repeat)", "fails if", "seen"]);
+    for (summary, verdict) in &failed {
+        table.add_row([name(summary), verdict.condition.to_string(), verdict.seen()]);
+    }
+    format!("\n\nThresholds: {} of {} FAILED:\n{}", failed.len(), all.len(), align(table))
 }
 
 /// Why operations failed; nothing when none did.

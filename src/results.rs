@@ -32,7 +32,7 @@ pub mod summary;
 pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
-mod trial_rows;
+pub(crate) mod trial_rows;
 mod writer;
 
 use std::fs;
@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-pub use facts::{EndFacts, TrialFacts};
+pub use facts::{Early, EndFacts, TrialFacts};
 pub use host::HostFacts;
 pub use notes::SATURATED_SHARE;
 pub use recovery::{BEHIND, Recovery};

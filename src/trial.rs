@@ -32,7 +32,7 @@ use crate::lab::Lab;
 use crate::overload::{self, Bench, Undone};
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::results::{self, RunDirectory, Summary};
+use crate::results::{self, Early, RunDirectory, Summary};
 use crate::stub::process::StubProcess;
 use crate::variants::Place;
 
@@ -113,6 +113,8 @@ impl Keeping {
 pub struct Finished {
     /// What each trial came to: one, and a live one more for each time that knobs were turned.
     pub summaries: Vec<Summary>,
+    /// Whether the last one was ended early because a threshold said so.
+    pub aborted: bool,
     /// What went wrong beside the load: an overload that could not be put on, or one that may still be on.
     pub trouble: Option<anyhow::Error>,
 }
@@ -156,7 +158,10 @@ pub async fn run(
     };
     match trouble {
         Some(error) if summaries.is_empty() => Err(error),
-        trouble => Ok(Finished { summaries, trouble }),
+        trouble => {
+            let aborted = summaries.last().is_some_and(|last| last.early == Some(Early::Aborted));
+            Ok(Finished { summaries, aborted, trouble })
+        }
     }
 }
 

@@ -245,6 +245,33 @@ impl fmt::Display for Rate {
     }
 }
 
+/// A share of a whole, from nothing to all of it. Text is a percentage: `1%`, `0.5 %`.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Percent(f64);
+
+impl Percent {
+    /// As a share: 0.01 for 1 %.
+    pub const fn share(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Percent {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+        match number {
+            // Twelve digits of the share: a hundredth of 0.7 is not 0.007 in binary.
+            Some(percent) if (0.0..=100.0).contains(&percent) => Ok(Self((percent * 1e10).round() / 1e12)),
+            _ => Err(UnitError(format!(
+                "'{}' is no percentage from 0% to 100%: write one like 2%",
+                text.trim()
+            ))),
+        }
+    }
+}
+
 impl TryFrom<String> for Rate {
     type Error = UnitError;
 
@@ -293,6 +320,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn percentages_are_shares_of_a_whole() {
+        for (text, share) in [("2%", 0.02), ("0.5 %", 0.005), ("0%", 0.0), ("100%", 1.0), (" 0.7% ", 0.007)] {
+            assert_eq!(text.parse::<Percent>().map(Percent::share), Ok(share), "{text}");
+        }
+        for text in ["2", "", "%", "-1%", "100.1%", "NaN%", "two%", "1%%"] {
+            assert!(text.parse::<Percent>().unwrap_err().to_string().contains("like 2%"), "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn offsets_print_what_they_parse(nanos in -31_000_000_000_000_000_i64..31_000_000_000_000_000) {
@@ -310,6 +347,7 @@ mod tests {
         fn no_text_panics(text in ".*") {
             let _ = text.parse::<Span>();
             let _ = text.parse::<Rate>();
+            let _ = text.parse::<Percent>();
         }
     }
 }

@@ -3,7 +3,8 @@
 use clap::{Args, ValueEnum};
 
 use crate::compare::comparability::Part;
-use crate::compare::metric::Metric;
+use crate::metric::Metric;
+use crate::units::Percent;
 
 /// `overdrive compare`
 #[derive(Debug, Args)]
@@ -60,13 +61,10 @@ pub enum Format {
     Markdown,
 }
 
-/// A percentage, as a share.
+/// A percentage, as a share; all of it is too much.
 fn share(text: &str) -> Result<f64, String> {
-    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    match percent {
-        Some(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err("write a percentage from 0% to below 100%, like 2%".to_owned()),
-    }
+    let share = text.parse::<Percent>().map_err(|error| error.to_string())?.share();
+    if share < 1.0 { Ok(share) } else { Err("write a percentage below 100%, like 2%".to_owned()) }
 }
 
 #[cfg(test)]

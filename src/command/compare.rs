@@ -4,9 +4,9 @@ use anyhow::Result;
 
 use super::{Outcome, UsageError, print, refuse_uri};
 use crate::cli::{CompareArgs, Format};
-use crate::compare::metric::Metric;
 use crate::compare::side::Side;
 use crate::compare::{Comparison, DRAWS, Error, Settings, compare, output};
+use crate::metric::Metric;
 use crate::stderr::tell;
 
 /// Compares, and prints what came of it.
@@ -54,7 +54,7 @@ fn made(args: &CompareArgs) -> Result<Comparison, Error> {
         );
     }
     let settings = Settings {
-        metrics: if args.metrics.is_empty() { Metric::ALL.to_vec() } else { distinct(&args.metrics) },
+        metrics: if args.metrics.is_empty() { Metric::COMPARED.to_vec() } else { distinct(&args.metrics) },
         segment: args.segment.clone(),
         op: args.op.clone(),
         noise: args.noise,
@@ -66,5 +66,5 @@ fn made(args: &CompareArgs) -> Result<Comparison, Error> {
 
 /// Each metric once, in the usual order.
 fn distinct(wanted: &[Metric]) -> Vec<Metric> {
-    Metric::ALL.into_iter().filter(|metric| wanted.contains(metric)).collect()
+    Metric::COMPARED.into_iter().filter(|metric| wanted.contains(metric)).collect()
 }

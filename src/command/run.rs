@@ -27,6 +27,7 @@ use crate::results::resume::Earlier;
 use crate::results::{HostFacts, RunFacts, Summary};
 use crate::stderr::tell;
 use crate::stub::Script;
+use crate::thresholds::{Verdict, evaluate};
 use crate::trial::{self, Finished, Keeping, Setup};
 use crate::tui::{self, Screen, Theme};
 use crate::units::Span;
@@ -96,8 +97,17 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         None => Keeping::new(args.out, args.label, profile.text),
     };
     let keeping = Arc::new(keeping);
-    let mut run =
-        Run { variants, lab, script: args.stub, keeping, progress, turns, planned: all.len(), earlier };
+    let mut run = Run {
+        variants,
+        lab,
+        script: args.stub,
+        keeping,
+        progress,
+        turns,
+        planned: all.len(),
+        earlier,
+        crossed: false,
+    };
     let (trials, failure) = run.trials(&places, &mut interrupts).await;
     let stopped = stop_lab(run.lab.take(), &mut interrupts).await;
     let keeping = Arc::clone(&run.keeping);
@@ -117,7 +127,11 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     }
     failure.map_or(Ok(()), Err)?;
     stopped?;
-    Ok(if interrupts.any() { Outcome::Interrupted } else { Outcome::Done })
+    Ok(match (run.crossed, interrupts.any()) {
+        (true, _) => Outcome::ThresholdCrossed,
+        (false, true) => Outcome::Interrupted,
+        (false, false) => Outcome::Done,
+    })
 }
 
 /// Whoever tells what happens, and what is turned on a screen, if there is one and the run may be changed by hand.
@@ -151,6 +165,8 @@ struct Run {
     planned: usize,
     /// What an earlier start has done of them.
     earlier: Option<Earlier>,
+    /// Whether a trial crossed a threshold before the user asked for an end: the first reason wins.
+    crossed: bool,
 }
 
 impl Run {
@@ -168,7 +184,11 @@ impl Run {
                 self.announce(*place, &places[i..]);
             }
             match self.trial(*place, params[place.variant].clone(), interrupts).await {
-                Ok(Finished { summaries: ended, trouble }) => {
+                Ok(Finished { summaries: ended, aborted, trouble }) => {
+                    let failed =
+                        ended.iter().map(|summary| self.judge(summary)).filter(|&failed| failed).count() > 0;
+                    // What a trial came to that the user has cut short says nothing of what it would have come to.
+                    self.crossed |= aborted || (failed && !interrupts.any());
                     summaries.extend(ended);
                     let kept = self.keep(&summaries);
                     if trouble.is_some() || kept.is_err() {
@@ -206,6 +226,21 @@ impl Run {
             notes: short.into_iter().collect(),
             earlier,
         }
+    }
+
+    /// Says which thresholds a trial failed by, and whether it did.
+    fn judge(&mut self, summary: &Summary) -> bool {
+        let failed: Vec<_> = evaluate(summary).into_iter().filter(Verdict::failed).collect();
+        for verdict in &failed {
+            self.progress.note(&format!(
+                "threshold crossed in trial {} ({}): {}, seen {}",
+                summary.facts.trial,
+                summary.facts.variant,
+                verdict.condition,
+                verdict.seen()
+            ));
+        }
+        !failed.is_empty()
     }
 
     fn announce(&mut self, place: Place, left: &[Place]) {

@@ -1,12 +1,12 @@
 //! A metric on two sides: what is known of it, and what may be said.
 
 use super::comparability::retries_differ;
-use super::metric::Metric;
 use super::seconds::Seconds;
 use super::side::Side;
 use super::statistics::{self, bootstrap, holm, median, rank_sum};
 use super::verdict::{ALPHA, Evidence, FEWEST_TRIALS, Verdict, judge, trials_needed};
 use super::{Error, Settings, one_each};
+use crate::metric::Metric;
 
 /// Fixes the draws, so that the same runs are always judged the same.
 const SEED: u64 = 0x6f76_6572_6472_6976;

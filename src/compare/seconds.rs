@@ -1,10 +1,10 @@
 //! What the seconds of one trial a side say, where there are no other trials to go by.
 
-use super::metric::Metric;
 use super::side::Side;
 use super::statistics::autocorrelation::relative_variance_of_mean;
 use super::trial::Figures;
 use super::{Error, Settings};
+use crate::metric::Metric;
 
 /// The fewest intervals of a segment from which its autocorrelation is estimated.
 const FEWEST: usize = 6;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Error;
-use super::metric::Metric;
 use super::selection::{Place, Selection, parse};
 use super::trial::{Trial, is_complete, load};
+use crate::metric::Metric;
 
 /// Trials that stand for one thing.
 #[derive(Clone, Debug, PartialEq)]

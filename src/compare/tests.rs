@@ -1,14 +1,14 @@
 //! Comparisons of numbers from known distributions, from figures to verdicts.
 
 use super::*;
-use crate::compare::metric::Metric;
 use crate::compare::row::test_rows;
 use crate::document::Random;
+use crate::metric::Metric;
 
 /// Trials' coefficient of variation.
 const SPREAD: f64 = 0.05;
 
-const METRICS: usize = Metric::ALL.len();
+const METRICS: usize = Metric::COMPARED.len();
 
 /// A standard normal number: G. E. P. Box and M. E. Muller, "A Note on the Generation of Random Normal Deviates" (1958).
 fn normal(random: &mut Random) -> f64 {
@@ -22,7 +22,7 @@ fn trials(n: usize, shared: f64, shift: impl Fn(Metric) -> f64, random: &mut Ran
     let mut values = vec![Vec::new(); METRICS];
     for _ in 0..n {
         let common = normal(random);
-        for (metric, values) in Metric::ALL.into_iter().zip(&mut values) {
+        for (metric, values) in Metric::COMPARED.into_iter().zip(&mut values) {
             let deviation = shared.sqrt() * common + (1.0 - shared).sqrt() * normal(random);
             values.push(100.0 * shift(metric) * (1.0 + SPREAD * deviation));
         }
@@ -41,7 +41,7 @@ fn verdicts(
     let base = trials(n, shared, |_| 1.0, random);
     let new = trials(n, shared, shift, random);
     // Few draws: intervals only ever make verdicts rarer here.
-    test_rows(&Metric::ALL[..metrics], &base, &new, 40).into_iter().map(|row| row.verdict).collect()
+    test_rows(&Metric::COMPARED[..metrics], &base, &new, 40).into_iter().map(|row| row.verdict).collect()
 }
 
 fn is_alarm(verdict: &Verdict) -> bool {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use self::table::Table;
 use super::Error;
-use super::metric::Metric;
+use crate::metric::Metric;
 use crate::results::facts::ALL;
 use crate::results::tables::SCHEMA_VERSION;
 use crate::stub;
@@ -62,14 +62,14 @@ pub struct Figures {
     pub segment: String,
     /// The operation's name.
     pub op: String,
-    /// In the order of [`Metric::ALL`].
+    /// In the order of [`Metric::COMPARED`].
     values: Vec<Option<f64>>,
 }
 
 impl Figures {
     /// A metric's value; `None` where there was too little for one.
     pub fn value(&self, metric: Metric) -> Option<f64> {
-        Metric::ALL.iter().position(|&m| m == metric).and_then(|place| self.values[place])
+        Metric::COMPARED.iter().position(|&m| m == metric).and_then(|place| self.values[place])
     }
 }
 

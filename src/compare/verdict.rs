@@ -1,7 +1,7 @@
 //! From evidence to a verdict in words.
 
-use super::metric::Metric;
 use super::statistics::count;
+use crate::metric::Metric;
 
 /// How often a whole comparison of equals may call anything better or worse.
 pub const ALPHA: f64 = 0.05;
@@ -89,7 +89,7 @@ mod tests {
     fn lower_is_better_of_everything_but_goodput() {
         let lower = |metric| judge(&evidence(metric, (100.0, 80.0), (0.7, 0.9), 0.01), 0.02);
         let higher = |metric| judge(&evidence(metric, (100.0, 120.0), (1.1, 1.3), 0.01), 0.02);
-        for metric in Metric::ALL {
+        for metric in Metric::COMPARED {
             let is_goodput = metric == Metric::GoodputOpsPerS;
             let wanted = if is_goodput {
                 (Verdict::Worse, Verdict::Better)

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use crate::plan::client::OptionSource;
 use crate::plan::staleness::HEARTBEATS;
 use crate::plan::{Arrivals, BackoffKind, Fault, Limit, Members, Model, Plan, ResolvedOption, Stage};
+use crate::thresholds::hopeless::{FEWEST, HOLD};
+use crate::units::Span;
 
 use super::diagnostic::either;
 use super::estimate::{Estimate, Options};
@@ -40,6 +42,7 @@ pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[Str
         application(plan),
         overloads(plan),
         staleness(plan),
+        thresholds(plan),
         estimate,
         warnings,
     ] {
@@ -212,6 +215,15 @@ fn staleness(plan: &Plan) -> String {
         )
     });
     section("staleness probe", line.as_slice())
+}
+
+fn thresholds(plan: &Plan) -> String {
+    let fails = plan.thresholds.fail_if.iter().map(|condition| format!("fails if {condition}"));
+    let ends = plan.thresholds.abort_when.iter().map(|condition| {
+        let held = Span::from(HOLD);
+        format!("ends early once {condition} has held for {held}, {FEWEST} operations being due by then")
+    });
+    section("thresholds", &fails.chain(ends).collect::<Vec<_>>())
 }
 
 /// What a fault does, in words.

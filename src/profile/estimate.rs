@@ -6,6 +6,8 @@ use crate::plan::client::OptionSource;
 use crate::plan::{Model, Plan, ResolvedOption, timeline};
 use crate::units::{Rate, Span};
 
+use super::thresholds;
+
 /// What a served command is taken to last; on a quiet replica set nearby it is about that.
 const SERVICE: Duration = Duration::from_millis(1);
 /// The drivers' first backoff, doubled with every retry.
@@ -93,6 +95,7 @@ pub fn doubts(plan: &Plan, options: Options<'_>) -> Vec<String> {
         ));
     }
     doubts.extend(timeline_doubts(plan));
+    doubts.extend(thresholds::doubts(plan));
     doubts
 }
 

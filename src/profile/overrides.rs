@@ -3,6 +3,7 @@
 use crate::plan::Attempts;
 use crate::plan::client::OptionSource;
 use crate::plan::load::MOST_WORKERS;
+use crate::thresholds::Condition;
 use crate::units::{Rate, Span};
 
 use super::Profile;
@@ -10,6 +11,7 @@ use super::client::{CheckOption, put, setting};
 use super::diagnostic::nearest;
 use super::load::{ModelName, WrittenLoad};
 use super::settable;
+use super::thresholds::{Names, sentence};
 
 /// Every run has the same keys, documents and arrivals unless it is told otherwise, so that two can be compared.
 const SEED: u64 = 42;
@@ -29,6 +31,10 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// `--attempts`
     pub attempts: Option<Attempts>,
+    /// `--fail-if`, beside the profile's own.
+    pub fail_if: Vec<Condition>,
+    /// `--abort-when`, beside the profile's own.
+    pub abort_when: Vec<Condition>,
     /// `--set KEY=VALUE`, in order.
     pub sets: Vec<(String, String)>,
     /// The values of this variant from `--vary KEY=A,B,…`, in order.
@@ -69,6 +75,7 @@ impl Draft {
                 errors.push(format!("{flag} {key}: {message}"));
             }
         }
+        errors.extend(draft.add_thresholds(changes));
         if errors.is_empty() { Ok(draft) } else { Err(OverrideErrors(errors)) }
     }
 
@@ -90,6 +97,25 @@ impl Draft {
         }
         load.warmup = changes.warmup.or(load.warmup);
         Ok(())
+    }
+
+    /// Adds thresholds, and returns what is wrong with some.
+    fn add_thresholds(&mut self, changes: &Overrides) -> Vec<String> {
+        let Profile { operations, overloads, thresholds, .. } = &mut self.profile;
+        let names = Names::of(operations, overloads);
+        let mut errors = Vec::new();
+        for (flag, added, all) in [
+            ("--fail-if", &changes.fail_if, &mut thresholds.fail_if),
+            ("--abort-when", &changes.abort_when, &mut thresholds.abort_when),
+        ] {
+            for condition in added {
+                match names.check(condition) {
+                    Ok(()) => all.push(condition.clone()),
+                    Err(mistake) => errors.push(format!("{flag} '{condition}': {}", sentence(&mistake))),
+                }
+            }
+        }
+        errors
     }
 
     /// One `KEY=VALUE`: a key of the profile, or else a connection-string option.

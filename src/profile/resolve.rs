@@ -50,6 +50,7 @@ pub fn resolve(
         timeout: profile.timeout,
         backoff: profile.backoff,
         staleness: profile.staleness,
+        thresholds: profile.thresholds,
     })
 }
 

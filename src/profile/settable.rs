@@ -93,6 +93,8 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
         }
         ["flow", "backoff", key] => set_backoff(draft, key, value),
         ["staleness", "every"] => Some(set_period(draft, value)),
+        ["thresholds", "fail_if"] => Some(Err("it is a list: add to it with --fail-if".to_owned())),
+        ["thresholds", "abort_when"] => Some(Err("it is a list: add to it with --abort-when".to_owned())),
         ["op", name, "weight"] => {
             let operation = draft.profile.operations.iter_mut().find(|op| op.name == *name)?;
             let weight = number(value, 0..=MOST_WEIGHT).map_err(|message| match value.parse::<f64>() {

@@ -2,6 +2,7 @@
 
 mod mistakes;
 mod robustness;
+mod thresholds;
 
 use insta::assert_snapshot;
 

@@ -149,6 +149,38 @@ fn staleness_is_told_by_role() {
 }
 
 #[test]
+fn thresholds_are_told_with_what_was_seen() {
+    let mut held = summary();
+    assert!(!trial(&held).contains("Thresholds"));
+    let fail_if = ["error_rate > 4%", "segment.shed.op.read.goodput < 50/s", "latency_p99 > 50ms"];
+    held.facts.plan.thresholds.fail_if = fail_if.map(|text| text.parse().unwrap()).into();
+    let text = trial(&held);
+    let table = text.split("\n\n").find(|part| part.starts_with("Thresholds")).unwrap();
+    insta::assert_snapshot!(table, @"
+    Thresholds:
+    | fails if                            |    seen | verdict |
+    |-------------------------------------|---------|---------|
+    | error_rate > 4%                     |    5.0% |  FAILED |
+    | segment.shed.op.read.goodput < 50/s |  60.0/s |  passed |
+    | latency_p99 > 50ms                  | no data |  FAILED |
+    ");
+
+    let mut other = summary();
+    (other.facts.trial, other.facts.variant) = (2, "maxAdaptiveRetries=5".to_owned());
+    other.facts.plan.thresholds.fail_if = vec!["goodput < 1/s".parse().unwrap()];
+    let text = matrix(&[held, other.clone()]);
+    let table = text.split("\n\n").find(|part| part.starts_with("Thresholds")).unwrap();
+    insta::assert_snapshot!(table, @"
+    Thresholds: 2 of 4 FAILED:
+    | trial: variant (repeat)     |           fails if |    seen |
+    |-----------------------------|--------------------|---------|
+    | 1: maxAdaptiveRetries=2 (1) |    error_rate > 4% |    5.0% |
+    | 1: maxAdaptiveRetries=2 (1) | latency_p99 > 50ms | no data |
+    ");
+    assert!(matrix(&[other.clone(), other]).contains("\n\nThresholds: all 2 passed\n"));
+}
+
+#[test]
 fn broken_sums_come_before_the_numbers() {
     let mut broken = summary();
     broken.broken.push("3 read operations ended, but 2 outcomes were recorded".to_owned());

@@ -42,13 +42,32 @@ pub struct TrialFacts {
     pub cores: usize,
 }
 
+/// Why a trial ended before its time as it was meant to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Early {
+    /// A live trial took over the load.
+    TakenOver,
+    /// It had become hopeless.
+    Aborted,
+}
+
+impl Early {
+    /// As files have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TakenOver => "taken_over",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
 /// What is known when a trial has ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndFacts {
     /// The wall-clock time of the end; `None` takes Go plus the snapshots' time.
     pub ended: Option<Timestamp>,
-    /// Whether a live trial took over the load: the end before its time was no accident.
-    pub taken_over: bool,
+    /// Why it ended before its time, if neither the user nor an accident did it.
+    pub early: Option<Early>,
     /// When the load was stopped, in nanoseconds since Go, if it was before its time: rates are over what ran.
     pub stopped_ns: Option<u64>,
     /// What else people should read under the table.

@@ -12,6 +12,7 @@ use super::summary::{SegmentSummary, Summary};
 use super::tables::SCHEMA_VERSION;
 use super::{Error, HostFacts, RunDirectory};
 use crate::plan::Plan;
+use crate::thresholds::{Verdict, evaluate};
 
 /// The document of a run that has ended.
 pub(crate) const WHOLE: &str = "run.json";
@@ -113,11 +114,17 @@ fn trial(summary: &Summary) -> Value {
         "plan": facts.plan,
         "segments": summary.segments.iter().map(|s| segment(s, &facts.plan)).collect::<Vec<_>>(),
         "recovery": summary.recoveries,
+        "thresholds": evaluate(summary).iter().map(verdict).collect::<Vec<_>>(),
         "totals": {"ended": ended, "attempts": summary.totals.attempts, "cut": summary.totals.cut},
         "checks": summary.checks,
         "broken": summary.broken,
         "notes": summary.notes,
     })
+}
+
+/// The value is in the unit of the metric's column.
+fn verdict(verdict: &Verdict) -> Value {
+    json!({"fail_if": verdict.condition, "value": verdict.value, "failed": verdict.failed()})
 }
 
 /// The parts of the mean, which no table has.

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 
 use super::accumulated::{Accumulated, GeneratorSummary};
 use super::checks::{Check, checks};
-use super::facts::{ALL, EndFacts, TrialFacts, expected, operations, per_second, rounded, seconds, share};
+use super::facts::{
+    ALL, Early, EndFacts, TrialFacts, expected, operations, per_second, rounded, seconds, share,
+};
 use super::figures::Figures;
 use super::notes::notes;
 use super::recovery::Recovery;
@@ -29,8 +31,8 @@ pub struct Summary {
     pub facts: TrialFacts,
     /// When it ended.
     pub ended: Timestamp,
-    /// Whether a live trial took over its load.
-    pub taken_over: bool,
+    /// Why it ended before its time, if neither the user nor an accident did it.
+    pub early: Option<Early>,
     /// What the engine counted on its own.
     pub totals: Totals,
     /// First `all`, the whole measured time; then, when there is an overload, each measured segment that was reached.
@@ -112,7 +114,7 @@ impl Summary {
         let staleness = sums.staleness.rows(sums);
         let checks = checks(&facts.plan, sums, &totals);
         let broken = checks.iter().flat_map(|check| check.broken.clone()).collect();
-        let mut notes = notes(&facts, &segments, totals.cut && !end.taken_over);
+        let mut notes = notes(&facts, &segments, totals.cut && end.early.is_none());
         notes.extend(sums.staleness.note(sums));
         let stalest: u64 = staleness.iter().filter(|of| of.segment == ALL).map(|of| of.times.clipped()).sum();
         if stalest > 0 {
@@ -124,12 +126,11 @@ impl Summary {
         let end_ns = i64::try_from(sums.end_ns).unwrap_or(i64::MAX);
         let ended = end.ended.unwrap_or_else(|| facts.time_at(end_ns));
         let errors = common_errors(&facts.plan, sums);
-        let taken_over = end.taken_over;
         Self {
             run_id,
             facts,
             ended,
-            taken_over,
+            early: end.early,
             totals,
             segments,
             errors,
@@ -145,9 +146,33 @@ impl Summary {
     pub fn result(&self) -> &'static str {
         match (self.broken.is_empty(), self.totals.cut) {
             (false, _) => "broken",
-            (true, true) if self.taken_over => "taken_over",
-            (true, true) => "cut",
+            (true, true) => self.early.map_or("cut", Early::name),
             (true, false) => "complete",
+        }
+    }
+
+    /// What the measured time has come to so far: its segments, without what is known at the end alone.
+    pub(crate) fn so_far(facts: &TrialFacts, sums: &Accumulated) -> Self {
+        Self {
+            run_id: String::new(),
+            facts: facts.clone(),
+            ended: facts.time_at(i64::try_from(sums.end_ns).unwrap_or(i64::MAX)),
+            early: None,
+            totals: Totals::default(),
+            segments: segments(&facts.plan, sums, Some(sums.end_ns)),
+            errors: Vec::new(),
+            recoveries: Vec::new(),
+            staleness: Vec::new(),
+            checks: Vec::new(),
+            broken: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Counts as offered what has an outcome alone: what is still under way would pass for lost.
+    pub(crate) fn leave_out_what_is_under_way(&mut self) {
+        for operation in self.segments.iter_mut().flat_map(|segment| &mut segment.operations) {
+            operation.stats.offered = operation.stats.outcomes.sum();
         }
     }
 

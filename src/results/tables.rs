@@ -326,7 +326,7 @@ pub struct RunsRow {
     pub amplification: Option<f64>,
     pub latency_p50_us: Option<u64>,
     pub latency_p99_us: Option<u64>,
-    /// `complete`, `cut`, `taken_over` by a live trial, or `broken` when the sums did not add up.
+    /// `complete`, `cut`, `taken_over` by a live trial, `aborted` by a threshold, or `broken` when the sums did not add up.
     pub result: String,
     /// The options varied or set, as a JSON object.
     pub params: String,

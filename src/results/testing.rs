@@ -10,6 +10,7 @@ use crate::plan::operation::{Find, RunCommand};
 use crate::plan::{Action, Attempts, Data, FailCommand, Fault, Members, Operation, Overload, Plan, Template};
 use crate::snapshot::{Driver, Generator, Snapshot};
 use crate::stats::{OpStats, Outcomes};
+use crate::thresholds::Thresholds;
 use crate::units::{Offset, Rate, Span};
 
 const SECOND: u64 = 1_000_000_000;
@@ -71,6 +72,7 @@ pub(crate) fn plan_with_stages(stages: &[(u64, f64, f64)]) -> Plan {
         timeout: None,
         backoff: None,
         staleness: None,
+        thresholds: Thresholds::default(),
     }
 }
 

@@ -18,7 +18,8 @@ pub(crate) fn summary(summary: &Summary) -> impl Iterator<Item = SummaryRow> {
     })
 }
 
-fn summary_row(summary: &Summary, segment: &SegmentSummary, operation: &OpSummary) -> SummaryRow {
+/// That of one operation in one segment.
+pub(crate) fn summary_row(summary: &Summary, segment: &SegmentSummary, operation: &OpSummary) -> SummaryRow {
     let (facts, plan, stats) = (&summary.facts, &summary.facts.plan, &operation.stats);
     let figures = operation.figures(plan);
     let (latency, service) = (Quantiles::of(&stats.latency), Quantiles::of(&stats.service));

@@ -13,8 +13,10 @@ use super::{Ground, Setup};
 use crate::interrupts::Interrupts;
 use crate::knobs::{Turn, Turns};
 use crate::progress::Progress;
-use crate::results::{Summary, Writer};
+use crate::results::{Early, Summary, Writer};
 use crate::snapshot::{Report, Totals};
+use crate::thresholds::Verdict;
+use crate::thresholds::hopeless::{self, Hopeless};
 
 /// Everything that goes on while there is load.
 pub struct Course<'a> {
@@ -26,6 +28,8 @@ pub struct Course<'a> {
     /// When the first trial began.
     began: Instant,
     trial: Underway,
+    /// Whether there is hope for it, where anybody asked.
+    hopeless: Option<Hopeless>,
     /// The trial before, while its operations still end.
     before: Option<AbortOnDropHandle<anyhow::Result<Summary>>>,
     /// What follows the trial that runs once it begins nothing more.
@@ -65,6 +69,7 @@ impl<'a> Course<'a> {
             knobs: turns.map(|turns| Knobs::new(turns, setup)),
             began: trial.go,
             timeline: Timeline::start(ground, Arc::clone(&setup.plan), trial.go),
+            hopeless: Hopeless::of(&trial.facts),
             trial,
             before: None,
             successor: None,
@@ -116,9 +121,13 @@ impl<'a> Course<'a> {
                 report = self.trial.report() => match report? {
                     Report::Snapshot(snapshot) => {
                         self.progress.snapshot(&self.trial.facts.plan, &snapshot);
+                        let crossed = self.hopeless.as_mut().and_then(|hopeless| hopeless.see(&snapshot));
                         let (facts, events) = self.trial.interval(snapshot).await?;
                         self.progress.servers(&facts);
                         events.iter().for_each(|event| self.progress.event(event));
+                        if let Some(crossed) = crossed.filter(|_| !self.stopping) {
+                            self.abort(&crossed).await?;
+                        }
                     }
                     Report::Closed(next) => if let Some(successor) = self.successor.take() {
                         self.take_over(*successor, next).await?;
@@ -149,6 +158,16 @@ impl<'a> Course<'a> {
                 }
             }
         }
+    }
+
+    /// Ends the trial because there is no hope for it.
+    async fn abort(&mut self, crossed: &Verdict) -> anyhow::Result<()> {
+        let (condition, held) = (crossed.condition.to_string(), hopeless::held(crossed));
+        self.progress.note(&format!("ending this trial early: {condition} {held}"));
+        self.trial.ends_early(Early::Aborted, format!("ended early: {condition} {held}"));
+        self.happened(Happening::now("aborted", &condition, held))?;
+        self.stop().await;
+        Ok(())
     }
 
     /// Begins nothing more.
@@ -243,8 +262,12 @@ impl<'a> Course<'a> {
         let before = knobs.taken_over(&setup.variant);
         let detail = knobs.now.changes(&before, &self.first.plan);
         let switched = knobs.now.pushing() != before.pushing();
+        self.hopeless = Hopeless::of(&trial.facts);
         let mut ending = std::mem::replace(&mut self.trial, trial);
-        ending.taken_over(format!("ended by a knob: {detail}; trial {} went on", setup.place.trial));
+        ending.ends_early(
+            Early::TakenOver,
+            format!("ended by a knob: {detail}; trial {} went on", setup.place.trial),
+        );
         let turned = Happening::now("knob_turned", &setup.variant, detail);
         ending.event(turned.clone().event(ending.go))?;
         self.before = Some(AbortOnDropHandle::new(tokio::spawn(ending.end_unseen())));

@@ -14,7 +14,7 @@ use super::{Ground, Keeping, REPORTS, Setup};
 use crate::control::Control;
 use crate::engine;
 use crate::plan::timeline::nanos;
-use crate::results::{EndFacts, Summary, TrialFacts, Writer};
+use crate::results::{Early, EndFacts, Summary, TrialFacts, Writer};
 use crate::snapshot::{Driver, Event, Preparing, Report, ServerFacts, Snapshot, Totals};
 
 /// An engine that has prepared everything and waits for Go.
@@ -108,7 +108,7 @@ pub struct Underway {
     record: Record,
     watch: Watch,
     notes: Vec<String>,
-    taken_over: bool,
+    early: Option<Early>,
     /// When it was told to end before its time.
     stopped_ns: Option<u64>,
 }
@@ -139,7 +139,7 @@ impl Underway {
             record: writer.map_or_else(|| Record::Aside(Vec::new()), Record::Files),
             watch: Watch::default(),
             notes: setup.notes.clone(),
-            taken_over: false,
+            early: None,
             stopped_ns: None,
         })
     }
@@ -221,10 +221,10 @@ impl Underway {
         self.go.elapsed() >= self.facts.plan.load.warmup.duration()
     }
 
-    /// Another trial has taken over its load; `note` is what people read of that under its numbers.
-    pub fn taken_over(&mut self, note: String) {
-        self.taken_over = true;
-        self.notes.push(note);
+    /// It ends before its time as it is meant to; `note` is what people read of that under its numbers.
+    pub fn ends_early(&mut self, why: Early, note: String) {
+        self.early = Some(why);
+        self.notes.insert(0, note);
     }
 
     /// Goes on to the end with nobody looking, and makes the files whole.
@@ -250,7 +250,7 @@ impl Underway {
         let Record::Files(writer) = self.record else { bail!("the results have no files") };
         let end = EndFacts {
             ended: Some(Timestamp::now()),
-            taken_over: self.taken_over,
+            early: self.early,
             stopped_ns: self.stopped_ns,
             notes: self.notes,
         };

@@ -314,9 +314,9 @@ fn help_is_there_and_true() {
     let examples: Vec<&str> = top.lines().filter_map(|line| line.trim().strip_prefix("overdrive ")).collect();
     assert!(examples.len() >= 5, "{top}");
     for example in examples {
-        // Words about it come after two spaces.
+        // Words about it come after two spaces; quotes are the shell's.
         let words = example.split("  ").next().unwrap().split(' ');
-        let mut args: Vec<&str> = words.collect();
+        let mut args: Vec<&str> = words.map(|word| word.trim_matches('\'')).collect();
         match args[0] {
             "run" => args.push("--dry-run"),
             "calibrate" => args.extend(["--duration", "500ms"]),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use overdrive::compare::metric::Metric;
+use overdrive::metric::Metric;
 use tempfile::TempDir;
 
 use crate::support::{Finished, finish, overdrive};
@@ -184,7 +184,7 @@ fn programs_get_csv_and_json() {
     let mut reader = csv::Reader::from_reader(finished.stdout.as_bytes());
     let columns = reader.headers().unwrap().clone();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
-    assert_eq!(rows.len(), Metric::ALL.len());
+    assert_eq!(rows.len(), Metric::COMPARED.len());
     let field =
         |row: usize, name: &str| rows[row][columns.iter().position(|c| c == name).unwrap()].to_owned();
     assert_eq!(field(0, "metric"), "goodput_ops_per_s");

@@ -23,6 +23,7 @@ mod support;
 mod tables;
 mod terminal;
 mod theory;
+mod thresholds;
 mod timeline;
 mod variants;
 

@@ -52,7 +52,8 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
 /// What a key of the plan belongs to; nothing for what may differ.
 fn part_of_plan(key: &str) -> Option<Part> {
     match key {
-        "profile" | "description" | "seed" | "client" | "live" => None,
+        // What is asked of a run changes nothing of what it does.
+        "profile" | "description" | "seed" | "client" | "live" | "thresholds" => None,
         "data" => Some(Part::Data),
         "load" => Some(Part::Load),
         "operations" => Some(Part::Operations),

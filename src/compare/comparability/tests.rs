@@ -65,7 +65,8 @@ fn every_part_is_told_by_its_name() {
 
 #[test]
 fn what_an_older_version_did_not_know_is_no_difference() {
-    let newer = json!({"load": {"warmup": "5s", "extra": null}, "staleness": null});
+    let newer = json!({"load": {"warmup": "5s", "extra": null}, "staleness": null,
+                       "thresholds": {"fail_if": ["error_rate > 1%"], "abort_when": []}});
     assert!(checked(with_plan(json!({"load": {"warmup": "5s"}})), with_plan(newer), &[]).is_ok());
 }
 

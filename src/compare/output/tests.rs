@@ -1,8 +1,8 @@
 use super::*;
 use crate::compare::Settings;
-use crate::compare::metric::Metric;
 use crate::compare::row::{IntervalKind, test_rows};
 use crate::compare::side::tests::{side, trial};
+use crate::metric::Metric;
 
 /// Four trials a side: goodput fell, one error rate is not known, latency is 0 in the base.
 fn comparison() -> Comparison {

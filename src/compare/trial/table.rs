@@ -7,7 +7,7 @@ use csv::StringRecord;
 
 use super::Figures;
 use crate::compare::Error;
-use crate::compare::metric::Metric;
+use crate::metric::Metric;
 
 /// A CSV file whose columns are found by their names, so that those of other versions are read as far as they are known.
 pub(super) struct Table {
@@ -55,7 +55,7 @@ impl Table {
     }
 
     pub fn figures(&self, row: &StringRecord) -> Result<Figures, Error> {
-        let values = Metric::ALL.iter().map(|metric| metric.of(|column| self.number(row, column)));
+        let values = Metric::COMPARED.iter().map(|metric| metric.of(|column| self.number(row, column)));
         Ok(Figures {
             segment: self.text(row, "segment").to_owned(),
             op: self.text(row, "op").to_owned(),

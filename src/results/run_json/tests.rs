@@ -56,6 +56,23 @@ fn the_document_has_everything_that_is_no_table() {
 }
 
 #[test]
+fn thresholds_are_kept_with_what_was_seen() {
+    let mut summary = summary(false);
+    let fail_if = ["ops_failed > 0", "goodput < 5/s", "latency_p50 > 1ms"];
+    summary.facts.plan.thresholds.fail_if = fail_if.map(|text| text.parse().unwrap()).into();
+    let run = run("id", &facts(), &[summary]);
+    assert_eq!(
+        run["trials"][0]["thresholds"],
+        json!([
+            {"fail_if": "ops_failed > 0", "value": 0.0, "failed": false},
+            {"fail_if": "goodput < 5/s", "value": 2.0, "failed": true},
+            {"fail_if": "latency_p50 > 1ms", "value": null, "failed": true},
+        ])
+    );
+    assert_eq!(run["trials"][0]["plan"]["thresholds"]["fail_if"], json!(fail_if));
+}
+
+#[test]
 fn a_cut_trial_makes_no_complete_run() {
     let run = run("id", &facts(), &[summary(false), summary(true)]);
     assert_eq!((&run["complete"], &run["cut"]), (&json!(false), &json!(true)));

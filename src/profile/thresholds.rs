@@ -1,0 +1,157 @@
+//! `[thresholds]`, and whether the names in conditions are names of the profile.
+
+use std::ops::Range;
+
+use toml::de::DeValue;
+
+use crate::plan::load::Phase;
+use crate::plan::timeline::segments;
+use crate::plan::{Operation, Overload, Plan};
+use crate::thresholds::{ALL, Condition, Mistake, Thresholds};
+
+use super::diagnostic::{Diagnostic, nearest};
+use super::mistakes::unknown;
+use super::reader::Table;
+
+/// Segments that there are beside those that overloads name.
+const AROUND: [&str; 3] = ["before", "between", "after"];
+
+/// What conditions may be about.
+pub struct Names<'a> {
+    operations: Vec<&'a str>,
+    /// `None` where mistakes in overloads leave it open what they are called.
+    overloads: Option<Vec<&'a str>>,
+}
+
+/// Reads `[thresholds]`; without one there are none.
+pub fn read(root: &mut Table<'_>, overloads: &[Overload]) -> Thresholds {
+    let names = Names::written(root, overloads);
+    let Some(mut table) = root.table("thresholds") else { return Thresholds::default() };
+    let thresholds = Thresholds {
+        fail_if: conditions(&mut table, "fail_if", &names),
+        abort_when: conditions(&mut table, "abort_when", &names),
+    };
+    table.finish();
+    thresholds
+}
+
+fn conditions(table: &mut Table<'_>, key: &'static str, names: &Names<'_>) -> Vec<Condition> {
+    let mut conditions = Vec::new();
+    for text in table.texts(key).unwrap_or_default() {
+        let written = text.get_ref();
+        let condition = written.parse::<Condition>();
+        match condition.and_then(|condition| names.check(&condition).map(|()| condition)) {
+            Ok(condition) => conditions.push(condition),
+            Err(mistake) => table.mistakes().add(diagnostic(text.span(), written, &mistake)),
+        }
+    }
+    conditions
+}
+
+fn diagnostic(span: Range<usize>, written: &str, mistake: &Mistake) -> Diagnostic {
+    let place = place(span, written, &mistake.part);
+    let known: Vec<&str> = mistake.known.iter().map(String::as_str).collect();
+    unknown(place, mistake.message.clone(), name(mistake), &known)
+}
+
+/// The place of a part of a text in quotes. Where the text was written with escapes only all of it can be pointed at.
+fn place(span: Range<usize>, written: &str, part: &str) -> Range<usize> {
+    match written.find(part) {
+        Some(at) if !part.is_empty() && span.len() == written.len() + 2 => {
+            let start = span.start + 1 + at;
+            start..start + part.len()
+        }
+        _ => span,
+    }
+}
+
+/// The name that a mistake is about, without what it belongs to.
+fn name(mistake: &Mistake) -> &str {
+    mistake.part.rsplit('.').next().unwrap_or_default()
+}
+
+/// Reads a condition from the command line.
+///
+/// # Errors
+/// What is wrong with it, in one line.
+pub fn condition(text: &str) -> Result<Condition, String> {
+    text.parse().map_err(|mistake| sentence(&mistake))
+}
+
+/// A mistake in one line, with what was probably meant.
+pub fn sentence(mistake: &Mistake) -> String {
+    let message = &mistake.message;
+    match nearest(name(mistake), mistake.known.iter().map(String::as_str)) {
+        Some(name) => format!("{message}; did you mean `{name}`?"),
+        None if mistake.known.is_empty() => message.clone(),
+        None => format!("{message}; there are {}", mistake.known.join(", ")),
+    }
+}
+
+impl<'a> Names<'a> {
+    /// Those of a profile without mistakes.
+    pub fn of(operations: &'a [Operation], overloads: &'a [Overload]) -> Self {
+        Self {
+            operations: operations.iter().map(|operation| operation.name.as_str()).collect(),
+            overloads: Some(overloads.iter().map(|overload| overload.name.as_str()).collect()),
+        }
+    }
+
+    /// Those that were written, whatever mistakes there are in what they name.
+    fn written<'t: 'a>(root: &Table<'t>, overloads: &'a [Overload]) -> Self {
+        let written = |key: &str| root.entries().find(|(name, _)| **name.get_ref() == *key).map(|(_, v)| v);
+        let operations = match written("op").map(|value| value.get_ref()) {
+            Some(DeValue::Table(operations)) => operations.keys().map(|name| &**name.get_ref()).collect(),
+            _ => Vec::new(),
+        };
+        let count = match written("overload").map(|value| value.get_ref()) {
+            Some(DeValue::Array(items)) => items.len(),
+            _ => 0,
+        };
+        let known = overloads.len() == count;
+        let overloads = known.then(|| overloads.iter().map(|overload| overload.name.as_str()).collect());
+        Self { operations, overloads }
+    }
+
+    /// Whether there can be what a condition is about.
+    ///
+    /// # Errors
+    /// When there can be no such operation or segment.
+    pub fn check(&self, condition: &Condition) -> Result<(), Mistake> {
+        let Condition { segment, op, .. } = condition;
+        if op != ALL && !self.operations.contains(&op.as_str()) {
+            let message = format!("there is no operation `{op}`");
+            return Err(Mistake::unknown(&format!("op.{op}"), message, self.operations.iter().copied()));
+        }
+        let Some(overloads) = &self.overloads else { return Ok(()) };
+        // Overloads that are on together make a segment that is named by all of them.
+        let is_overload = segment.split('+').all(|name| overloads.contains(&name));
+        let is_around = AROUND.contains(&segment.as_str()) && !overloads.is_empty();
+        if segment == ALL || is_overload || is_around {
+            return Ok(());
+        }
+        let around = AROUND.iter().filter(|_| !overloads.is_empty());
+        let known = [ALL].iter().chain(around).chain(overloads).copied();
+        let message = format!("there is no segment `{segment}`");
+        Err(Mistake::unknown(&format!("segment.{segment}"), message, known))
+    }
+}
+
+/// Thresholds on what this plan will have nothing of; one sentence each.
+pub fn doubts(plan: &Plan) -> Vec<String> {
+    let measured = |segment: &str| {
+        segment == ALL || segments(plan).iter().any(|s| s.phase == Phase::Measure && s.name == segment)
+    };
+    let idle = |op: &str| plan.operations.iter().any(|o| o.name == op && o.weight == 0);
+    let doubt = |condition: &Condition| {
+        let Condition { segment, op, .. } = condition;
+        match (idle(op), measured(segment)) {
+            (true, _) => Some(format!("the threshold {condition} will have no data: {op} has weight 0")),
+            (_, false) => Some(format!(
+                "the threshold {condition} will have no data: the measured time has no segment {segment}"
+            )),
+            _ => None,
+        }
+    };
+    plan.thresholds.all().filter_map(doubt).collect()
+}
