@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::run_json::{PARTIAL, WHOLE};
-use super::{Error, RunDirectory};
+use super::{Early, Error, RunDirectory};
 
 /// The tables that name a trial in each row.
 const TABLES: [&str; 9] = [
@@ -106,8 +106,9 @@ impl Earlier {
     }
 }
 
+/// Whether it ended as it was meant to: to run a hopeless one again would be as hopeless.
 fn is_whole(trial: &Value) -> bool {
-    trial["totals"]["cut"] == false && trial["broken"].as_array().is_some_and(Vec::is_empty)
+    ["complete", Early::Aborted.name()].iter().any(|result| trial["result"] == *result)
 }
 
 /// The header and the rows of these trials. A row that a kill has cut off is none.
@@ -170,10 +171,9 @@ mod tests {
 
     #[test]
     fn only_trials_that_ended_and_add_up_are_whole() {
-        let trial = |cut: bool, broken: &[&str]| {
-            is_whole(&serde_json::json!({"trial": 1, "totals": {"cut": cut}, "broken": broken}))
-        };
-        assert_eq!([trial(false, &[]), trial(true, &[]), trial(false, &["x"])], [true, false, false]);
+        let trial = |result: &str| is_whole(&serde_json::json!({"trial": 1, "result": result}));
+        let results = ["complete", "aborted", "cut", "broken", "taken_over"];
+        assert_eq!(results.map(trial), [true, true, false, false, false]);
         assert!(!is_whole(&Value::Null));
     }
 

@@ -10,7 +10,7 @@ use super::facts::reasons_known;
 use super::figures::Breakdown;
 use super::summary::{SegmentSummary, Summary};
 use super::tables::SCHEMA_VERSION;
-use super::{Error, HostFacts, RunDirectory};
+use super::{Early, Error, HostFacts, RunDirectory};
 use crate::plan::Plan;
 use crate::thresholds::{Verdict, evaluate};
 
@@ -72,7 +72,7 @@ impl RunDirectory {
 
 /// The document.
 fn run(id: &str, facts: &RunFacts, trials: &[Summary]) -> Value {
-    let cut = trials.iter().any(|trial| trial.result() == "cut");
+    let cut = trials.iter().any(|trial| trial.totals.cut && trial.early != Some(Early::TakenOver));
     let mut run = json!({
         "schema_version": SCHEMA_VERSION,
         "run_id": id,
