@@ -3,7 +3,7 @@
 mod compare;
 mod limits;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -111,6 +111,10 @@ pub struct RunArgs {
     /// What to show meanwhile
     #[arg(long, value_enum, default_value_t = Ui::Auto)]
     pub ui: Ui,
+    /// Serve figures in Prometheus' format at http://ADDRESS:PORT/metrics during the run; without an address on this
+    /// machine alone, and port 0 is any free one
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = metrics_address)]
+    pub metrics: Option<SocketAddr>,
     /// Draw the screen with nothing but ASCII characters
     #[arg(long)]
     pub ascii: bool,
@@ -286,6 +290,14 @@ impl From<AttemptsArg> for Attempts {
             AttemptsArg::Light => Self::Light,
         }
     }
+}
+
+/// Nobody else can listen in, unless an address was given.
+fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    text.parse().map_err(|_| "write PORT or ADDRESS:PORT, like 9464 or 0.0.0.0:9464".to_owned())
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -12,7 +12,7 @@
 //!  │            (schedule)                  (operation, client)    (stats)                      │
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
 //!                                               │ Snapshot: an interval's delta, immutable, mergeable
-//!             ├─▶ progress lines, or tui        └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ verdicts, report
+//!             ├─▶ progress lines, tui, metrics  └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ verdicts, report
 //!                                                                      └─▶ files ─▶ compare
 //! ```
 //!
@@ -46,6 +46,7 @@ pub mod knobs;
 pub mod lab;
 pub mod limiter;
 pub mod metric;
+pub mod metrics;
 pub mod operation;
 pub mod overload;
 pub mod owner;

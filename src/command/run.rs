@@ -19,6 +19,7 @@ use crate::client::uri::Uri;
 use crate::interrupts::{Interrupts, NotBegun};
 use crate::knobs::Turns;
 use crate::lab::{Lab, LabOptions};
+use crate::metrics::Metrics;
 use crate::plan::GateSettings;
 use crate::profile::describe::{Destination, describe};
 use crate::progress::{Lines, Progress, Silent};
@@ -140,7 +141,7 @@ fn progress(
     by_hand: bool,
     interrupts: &Interrupts,
 ) -> anyhow::Result<(Box<dyn Progress + Send>, Option<Turns>)> {
-    Ok(match args.ui {
+    let (people, turns): (Box<dyn Progress + Send>, _) = match args.ui {
         Ui::None => (Box::new(Silent), None),
         Ui::Auto if !tui::is_expected() => (Box::new(Lines::default()), None),
         Ui::Lines => (Box::new(Lines::default()), None),
@@ -149,6 +150,10 @@ fn progress(
             let screen = Screen::new(Theme::new(colour(), args.ascii), interrupts.clone(), hand)?;
             (Box::new(screen), turns)
         }
+    };
+    Ok(match args.metrics {
+        Some(address) => (Box::new(Metrics::start(people, address)?), turns),
+        None => (people, turns),
     })
 }
 

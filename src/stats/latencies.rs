@@ -56,6 +56,11 @@ impl Latencies {
         self.histogram.as_ref().map_or(0, Histogram::len)
     }
 
+    /// Their exact sum, in nanoseconds.
+    pub const fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
     /// How many were above the ceiling.
     pub const fn clipped(&self) -> u64 {
         self.clipped

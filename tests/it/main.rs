@@ -10,6 +10,7 @@ mod kinds;
 mod lab;
 mod live;
 mod measuring;
+mod metrics;
 mod native;
 mod options;
 mod pacing;
