@@ -2,6 +2,7 @@
 
 mod compare;
 mod limits;
+mod report;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::compare::{CompareArgs, Format};
 pub use self::limits::LimitArgs;
+pub use self::report::ReportArgs;
 use crate::plan::Attempts;
 use crate::profile::{FAULT_KINDS, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
@@ -39,6 +41,7 @@ Examples:
   overdrive run --ui lines                         a line each second instead of the screen
   overdrive check my.toml                          what a profile comes to, without connecting
   overdrive compare results/A results/B            what is better and what is worse
+  overdrive report results/A -o report.html        a page to look at, print or pass on
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 something got worse (compare --fail-on-regression),
 130 interrupted with results kept";
@@ -52,6 +55,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Say what is better and what is worse between runs, or within one
     Compare(CompareArgs),
+    /// Make a page of runs: tables, plots and verdicts in one file, or Markdown
+    Report(ReportArgs),
     /// List the profiles that come with overdrive
     Profiles,
     /// Measure what this machine can do, so that runs that ask for more can be told so

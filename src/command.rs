@@ -7,6 +7,7 @@ pub mod gate;
 pub mod keeper;
 pub mod lab;
 pub mod profiles;
+pub mod report;
 pub mod restore;
 pub mod run;
 pub mod stub;

@@ -12,7 +12,7 @@
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
 //!                                               │ Snapshot: an interval's delta, immutable, mergeable
 //!             ├─▶ progress lines, or tui        └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ report
-//!                                                                      └─▶ files ─▶ compare
+//!                                                                      └─▶ files ─▶ compare, report
 //! ```
 //!
 //! Beside it: the *lab* (real servers that end with us), the *gate* (a proxy that sheds load as newer servers do; `wire` and
@@ -73,6 +73,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Run(args) => command::run::run(*args).await,
         Command::Check(args) => command::check::run(&args),
         Command::Compare(args) => command::compare::run(&args),
+        Command::Report(args) => command::report::run(&args),
         Command::Calibrate(args) => command::calibrate::run(args).await,
         Command::Profiles => command::profiles::run(),
         Command::Lab(args) => command::lab::run(args).await,

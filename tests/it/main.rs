@@ -15,6 +15,7 @@ mod pacing;
 mod prepare;
 mod profiles;
 mod recovery;
+mod report;
 mod running;
 mod screen;
 mod staleness;
