@@ -1,6 +1,7 @@
 //! The command line. Its comments are the help.
 
 mod compare;
+mod export;
 mod limits;
 mod report;
 
@@ -11,6 +12,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::compare::{CompareArgs, Format};
+pub use self::export::{ExportArgs, ExportFormat};
 pub use self::limits::LimitArgs;
 pub use self::report::ReportArgs;
 use crate::plan::Attempts;
@@ -57,6 +59,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Make a page of runs: tables, plots and verdicts in one file, or Markdown
     Report(ReportArgs),
+    /// Print what other tools read: Go's benchmark format, or HdrHistogram's percentiles
+    Export(ExportArgs),
     /// List the profiles that come with overdrive
     Profiles,
     /// Measure what this machine can do, so that runs that ask for more can be told so

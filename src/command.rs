@@ -3,6 +3,7 @@
 pub mod calibrate;
 pub mod check;
 pub mod compare;
+pub mod export;
 pub mod gate;
 pub mod keeper;
 pub mod lab;

@@ -1,14 +1,13 @@
 //! What a report is about: trials of one kind, from the selections on the command line, and how they compare.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::stored::{self, State, StoredTrial};
+use super::stored::{Row, State, StoredTrial, selected};
 use crate::compare::comparability::{self, Part};
 use crate::compare::metric::Metric;
-use crate::compare::selection::{Place, parse};
-use crate::compare::side::{Side, chosen};
-use crate::compare::trial::{Trial, is_complete};
+use crate::compare::side::Side;
+use crate::compare::trial::Trial;
 use crate::compare::{Comparison, DRAWS, Error, Settings, compare};
 use crate::results::facts::ALL;
 
@@ -48,7 +47,7 @@ impl Group {
         self.distinct(|row| &row.op)
     }
 
-    fn distinct(&self, of: impl Fn(&stored::Row) -> &String) -> Vec<String> {
+    fn distinct(&self, of: impl Fn(&Row) -> &String) -> Vec<String> {
         let mut distinct: Vec<String> = Vec::new();
         for name in self.trials.iter().flat_map(|trial| &trial.summary).map(of) {
             if name != ALL && !distinct.contains(name) {
@@ -96,54 +95,6 @@ pub fn gather(runs: &[String], across: &[Part]) -> Result<Report, Error> {
         .filter(|trial| trial.state != State::Whole)
         .map(|trial| format!("{} {}", trial.trial.place(), trial.state.words()));
     Ok(Report { notes: notes.collect(), warnings: warnings.collect(), groups, comparison, refused })
-}
-
-/// The trials that one text selects, each once.
-fn selected(text: &str, notes: &mut Vec<String>) -> Result<Vec<StoredTrial>, Error> {
-    let mut wanted: Vec<Trial> = Vec::new();
-    for selection in parse(text)? {
-        let mut found = Vec::new();
-        for place in selection.places()? {
-            if is_no_run(&place) {
-                notes.push(format!("'{}' is left out: it is no run's directory", place.path.display()));
-            } else {
-                found.extend(stored::trials(&place.path)?);
-            }
-        }
-        wanted.extend(chosen(&selection, found)?);
-    }
-    if wanted.is_empty() {
-        return Err(Error::asked(format!(
-            "'{text}' has no trial to report on: give the directory of a run, like those that `overdrive run` makes in \
-             results/"
-        )));
-    }
-    let mut trials = Vec::new();
-    for same_run in by_directory(wanted) {
-        let run = stored::run(&same_run[0].directory.clone(), same_run)?;
-        notes.extend(run.notes);
-        trials.extend(run.trials);
-    }
-    Ok(trials)
-}
-
-/// Trials of one directory together, each once, however often its directory was named; never an empty list.
-fn by_directory(trials: Vec<Trial>) -> Vec<Vec<Trial>> {
-    let mut runs: Vec<(PathBuf, Vec<Trial>)> = Vec::new();
-    for trial in trials {
-        let directory = trial.directory.canonicalize().unwrap_or_else(|_| trial.directory.clone());
-        match runs.iter_mut().find(|(other, _)| *other == directory) {
-            Some((_, same)) if same.iter().any(|other| other.trial == trial.trial) => {}
-            Some((_, same)) => same.push(trial),
-            None => runs.push((directory, vec![trial])),
-        }
-    }
-    runs.into_iter().map(|(_, trials)| trials).collect()
-}
-
-/// What a pattern finds need not be a run; what somebody names has to be.
-fn is_no_run(place: &Place) -> bool {
-    place.by_pattern && !is_complete(&place.path) && !place.path.join("intervals.csv").exists()
 }
 
 /// A group for each variant of each selection.

@@ -3,6 +3,7 @@
 
 mod distributions;
 mod rows;
+mod selected;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +12,7 @@ use hdrhistogram::Histogram;
 use serde_json::Value;
 
 pub use self::rows::{CommonError, Interval, Recovery, Retries, Row};
+pub use self::selected::selected;
 
 use self::rows::{Event, read};
 use crate::compare::Error;

@@ -1,4 +1,5 @@
-//! `overdrive report` on the sample run, and on copies of it with other numbers and hostile names in them.
+//! `overdrive report` and `overdrive export` on the sample run, and on copies of it with other numbers and hostile names in
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -275,4 +276,92 @@ fn mistakes_are_told_with_the_way_out() {
         assert!(!finished.stderr.contains("s3cret") && finished.stdout.is_empty(), "{}", finished.stderr);
     }
     assert_eq!(fs::read_dir(runs.home.path()).unwrap().count(), 1, "nothing is left behind");
+}
+
+/// The lines of benchmarks, each as its name, its count and its values by unit.
+fn benchmarks(text: &str) -> Vec<(String, u64, Vec<(String, f64)>)> {
+    let lines = text.lines().filter(|line| line.starts_with("Benchmark"));
+    lines
+        .map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            assert_eq!(fields.len() % 2, 0, "{line}");
+            let values = fields[2..].chunks(2).map(|pair| (pair[1].to_owned(), pair[0].parse().unwrap()));
+            (fields[0].to_owned(), fields[1].parse().unwrap(), values.collect())
+        })
+        .collect()
+}
+
+#[test]
+fn benchstat_gets_a_line_for_each_trial_segment_and_operation() {
+    let runs = Runs::new();
+    runs.add("a", unchanged);
+    runs.add("b", unchanged);
+    let finished = runs.run("export", &["a,b", "--format", "benchfmt"]);
+    finished.assert_code(0);
+    let lines = benchmarks(&finished.stdout);
+    assert_eq!(lines.len(), 2 * 4 * 4, "two trials, four operations with all, four segments with all");
+    let (name, count, values) = &lines[0];
+    assert_eq!(name, "BenchmarkQuickstart/maxPoolSize=100/op=read/segment=all");
+    assert_eq!(*count, 5967, "what ended");
+    let value = |unit: &str| values.iter().find(|(u, _)| u == unit).unwrap().1;
+    assert!((value("goodput-ops/s") - 229.6).abs() < 1e-9);
+    assert!((value("latency-p50-ns") - 3_317_000.0).abs() < 1e-6);
+    assert!((value("retries/op") - 1409.0 / 5967.0).abs() < 1e-12);
+    assert!(!values.iter().any(|(unit, _)| unit.starts_with("latency-p99.9")), "too few for it");
+    assert!(finished.stdout.starts_with("Unit goodput-ops/s better=higher\n"), "{}", finished.stdout);
+    for line in ["driver: rust 3.9.1", "server: 6.0.5", "profile: quickstart", "# run b"] {
+        assert!(finished.stdout.lines().any(|l| l == line), "{line}: {}", finished.stdout);
+    }
+    let one = runs.run("export", &["a", "--format", "benchfmt", "--op", "all", "--segment", "rejection"]);
+    assert_eq!(benchmarks(&one.assert_code(0).stdout).len(), 1);
+}
+
+#[test]
+fn the_plotter_gets_percentiles_in_milliseconds() {
+    let runs = Runs::new();
+    runs.add("a", unchanged);
+    let finished = runs.run("export", &["a", "--format", "hgrm"]);
+    finished.assert_code(0);
+    let rows: Vec<Vec<f64>> = finished
+        .stdout
+        .lines()
+        .skip(2)
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split_whitespace().map(|field| field.parse().unwrap()).collect())
+        .collect();
+    assert!(rows.windows(2).all(|pair| pair[0][0] <= pair[1][0] && pair[0][2] <= pair[1][2]), "ascending");
+    let at = |percentile: f64| rows.iter().find(|row| (row[1] - percentile).abs() < 1e-9).unwrap()[0];
+    // summary.csv has 5639 us and 658431 us.
+    assert!((at(0.5) - 5.639).abs() < 1e-9 && (at(1.0) - 658.431).abs() < 1e-9, "{}", finished.stdout);
+    assert!(finished.stdout.contains("Total count    =         9507]"), "{}", finished.stdout);
+    let reads = runs.run("export", &["a", "--format", "hgrm", "--op", "read", "--segment", "rejection"]);
+    assert!(reads.assert_code(0).stdout.contains("Total count    =         1698]"), "{}", reads.stdout);
+    runs.add("b", unchanged);
+    let both = runs.run("export", &["a,b", "--format", "hgrm"]);
+    assert!(both.assert_code(0).stdout.contains("Total count    =        19014]"), "{}", both.stdout);
+    assert!(both.stderr.contains("2 trials together"), "{}", both.stderr);
+}
+
+#[test]
+fn what_cannot_be_exported_is_told() {
+    let runs = Runs::new();
+    runs.add("a", unchanged);
+    runs.add("cut", |file, text| match file {
+        "run.json" => text.replace("\"cut\": false", "\"cut\": true"),
+        _ => text,
+    });
+    for (args, wanted) in [
+        (&["a"][..], "--format"),
+        (&["nowhere", "--format", "hgrm"], "no directory 'nowhere'"),
+        (&["a", "--format", "hgrm", "--op", "write"], "the operations all, bump, ping, read"),
+        (&["a", "--format", "benchfmt", "--segment", "later"], "the segments after, all, before, rejection"),
+        (&["cut", "--format", "benchfmt"], "no trial to export: trial 1 of 'cut'"),
+    ] {
+        let finished = runs.run("export", args);
+        finished.assert_code(2);
+        assert!(finished.stderr.contains(wanted), "{args:?}: {}", finished.stderr);
+    }
+    let both = runs.run("export", &["a,cut", "--format", "benchfmt"]);
+    assert_eq!(benchmarks(&both.assert_code(0).stdout).len(), 16);
+    assert!(both.stderr.contains("trial 1 of 'cut' is left out: it was cut short"), "{}", both.stderr);
 }

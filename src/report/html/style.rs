@@ -39,7 +39,7 @@ html{font-size:10pt}
 body{font-size:10pt}
 header,main,footer{max-width:none;padding:0}
 h2,h3,h4,summary,h2+.lead{break-after:avoid}
-figure,tr,.warnings{break-inside:avoid}
+figure,tr,.lead,.warnings{break-inside:avoid}
 .multiples{grid-template-columns:1fr 1fr;gap:10px}
 .table,pre{overflow:visible}
 table{font-size:7.5pt}
