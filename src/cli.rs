@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 pub use self::compare::{CompareArgs, Format};
 pub use self::export::{ExportArgs, ExportFormat};
@@ -71,6 +72,10 @@ pub enum Command {
     Gate(GateArgs),
     /// Undo the faults that a run has left on servers because it was killed
     Restore(RestoreArgs),
+    /// Print what a shell needs to complete these commands and their options
+    Completions(CompletionsArgs),
+    /// Print a manual page: that of overdrive, or of one of its commands
+    Man(ManArgs),
     /// Keep the lab's servers (overdrive starts this itself)
     #[command(hide = true)]
     Keeper,
@@ -221,6 +226,30 @@ pub struct CalibrateArgs {
     /// The measured time of each of its four loads
     #[arg(long, value_name = "TIME", default_value = "2s", allow_hyphen_values = true)]
     pub duration: Span,
+}
+
+/// `overdrive completions`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  overdrive completions bash > ~/.local/share/bash-completion/completions/overdrive
+  overdrive completions fish > ~/.config/fish/completions/overdrive.fish")]
+pub struct CompletionsArgs {
+    /// Whose
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// `overdrive man`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  overdrive man | man -l -
+  overdrive man report > overdrive-report.1")]
+pub struct ManArgs {
+    /// Of which command; of overdrive as a whole when none is given
+    #[arg(value_name = "COMMAND")]
+    pub command: Option<String>,
 }
 
 /// `overdrive lab`

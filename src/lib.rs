@@ -76,6 +76,8 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Compare(args) => command::compare::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Export(args) => command::export::run(&args),
+        Command::Completions(args) => command::completions::run(&args),
+        Command::Man(args) => command::man::run(&args),
         Command::Calibrate(args) => command::calibrate::run(args).await,
         Command::Profiles => command::profiles::run(),
         Command::Lab(args) => command::lab::run(args).await,

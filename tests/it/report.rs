@@ -1,6 +1,7 @@
 //! `overdrive report` and `overdrive export` on the sample run, and on copies of it with other numbers and hostile names in
 //! them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -278,15 +279,26 @@ fn mistakes_are_told_with_the_way_out() {
     assert_eq!(fs::read_dir(runs.home.path()).unwrap().count(), 1, "nothing is left behind");
 }
 
-/// The lines of benchmarks, each as its name, its count and its values by unit.
-fn benchmarks(text: &str) -> Vec<(String, u64, Vec<(String, f64)>)> {
+/// A line of benchstat's format.
+struct Benchmark {
+    name: String,
+    count: u64,
+    /// By their units.
+    values: BTreeMap<String, f64>,
+}
+
+fn benchmarks(text: &str) -> Vec<Benchmark> {
     let lines = text.lines().filter(|line| line.starts_with("Benchmark"));
     lines
         .map(|line| {
             let fields: Vec<&str> = line.split_whitespace().collect();
             assert_eq!(fields.len() % 2, 0, "{line}");
             let values = fields[2..].chunks(2).map(|pair| (pair[1].to_owned(), pair[0].parse().unwrap()));
-            (fields[0].to_owned(), fields[1].parse().unwrap(), values.collect())
+            Benchmark {
+                name: fields[0].to_owned(),
+                count: fields[1].parse().unwrap(),
+                values: values.collect(),
+            }
         })
         .collect()
 }
@@ -300,14 +312,14 @@ fn benchstat_gets_a_line_for_each_trial_segment_and_operation() {
     finished.assert_code(0);
     let lines = benchmarks(&finished.stdout);
     assert_eq!(lines.len(), 2 * 4 * 4, "two trials, four operations with all, four segments with all");
-    let (name, count, values) = &lines[0];
+    let Benchmark { name, count, values } = &lines[0];
     assert_eq!(name, "BenchmarkQuickstart/maxPoolSize=100/op=read/segment=all");
     assert_eq!(*count, 5967, "what ended");
-    let value = |unit: &str| values.iter().find(|(u, _)| u == unit).unwrap().1;
+    let value = |unit: &str| values[unit];
     assert!((value("goodput-ops/s") - 229.6).abs() < 1e-9);
     assert!((value("latency-p50-ns") - 3_317_000.0).abs() < 1e-6);
     assert!((value("retries/op") - 1409.0 / 5967.0).abs() < 1e-12);
-    assert!(!values.iter().any(|(unit, _)| unit.starts_with("latency-p99.9")), "too few for it");
+    assert!(!values.contains_key("latency-p99.9-ns"), "too few for it");
     assert!(finished.stdout.starts_with("Unit goodput-ops/s better=higher\n"), "{}", finished.stdout);
     for line in ["driver: rust 3.9.1", "server: 6.0.5", "profile: quickstart", "# run b"] {
         assert!(finished.stdout.lines().any(|l| l == line), "{line}: {}", finished.stdout);
@@ -364,4 +376,14 @@ fn what_cannot_be_exported_is_told() {
     let both = runs.run("export", &["a,cut", "--format", "benchfmt"]);
     assert_eq!(benchmarks(&both.assert_code(0).stdout).len(), 16);
     assert!(both.stderr.contains("trial 1 of 'cut' is left out: it was cut short"), "{}", both.stderr);
+}
+
+#[test]
+fn shells_and_manuals_get_what_they_read() {
+    let script = finish(&mut overdrive(["completions", "bash"]));
+    assert!(script.assert_code(0).stdout.contains("overdrive,report)"), "{}", script.stdout);
+    let page = finish(&mut overdrive(["man", "export"]));
+    assert!(page.assert_code(0).stdout.contains(".TH overdrive-export 1"), "{}", page.stdout);
+    finish(&mut overdrive(["man", "stub"])).assert_code(2);
+    finish(&mut overdrive(["completions", "cmd"])).assert_code(2);
 }
