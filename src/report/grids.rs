@@ -72,7 +72,7 @@ pub fn headline(report: &Report) -> Grid {
         let names = vec![group.name.clone(), trial_count(group)];
         with_figures(names, &rows_of(group, ALL, ALL))
     });
-    grid(&["", "trials"], rows.collect())
+    grid(&["of", "trials"], rows.collect())
 }
 
 /// A row for each operation of a group, and one for all.

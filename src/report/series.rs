@@ -2,7 +2,8 @@
 //! interval, it has their mean, their least and their most.
 
 use super::stored::{Interval, StoredTrial};
-use crate::compare::statistics::count;
+use crate::compare::statistics::{count, median};
+use crate::results::facts::rounded;
 
 /// The most points of a line.
 pub const MOST_POINTS: usize = 300;
@@ -96,10 +97,13 @@ impl Series {
         let closed = trials.iter().any(|trial| trial.trial.closed);
         // In the closed model operations start when others have ended, so that what was due says nothing about demand.
         let measures = Measure::ALL.into_iter().filter(|&m| !(closed && m == Measure::Offered));
+        let intervals = || trials.iter().flat_map(|trial| &trial.intervals);
+        let usual_s = usual_length(intervals())?;
+        let end_s = intervals().map(|interval| interval.elapsed_s).fold(0.0, f64::max);
+        let width_s = width(usual_s, end_s);
         let samples = |measure: Measure| -> Vec<Sample> {
-            trials.iter().flat_map(|trial| samples(&trial.intervals, measure)).collect()
+            trials.iter().flat_map(|trial| samples(&trial.intervals, usual_s, measure)).collect()
         };
-        let (width_s, end_s) = width(&samples(Measure::Goodput))?;
         let lines = measures.map(|measure| (measure, samples(measure)));
         let lines: Vec<(Measure, Vec<Point>)> = lines
             .filter(|(_, samples)| !samples.is_empty())
@@ -120,15 +124,15 @@ impl Series {
     }
 }
 
-/// A trial's intervals. One that is less than half as long as the one before it, as the last often is, counts with that:
-/// by itself a handful of operations in a moment would look like a rate.
-fn samples(intervals: &[Interval], measure: Measure) -> Vec<Sample> {
+/// A trial's intervals. One that is less than half as long as usual, as the last often is, counts with the one before it: by
+/// itself a handful of operations in a moment would look like a rate.
+fn samples(intervals: &[Interval], usual_s: f64, measure: Measure) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::new();
     for interval in intervals {
         let Some(count) = measure.count(interval) else { continue };
         let (from_s, to_s) = (interval.elapsed_s - interval.interval_s, interval.elapsed_s);
         match samples.last_mut() {
-            Some(last) if interval.interval_s < (last.to_s - last.from_s) / 2.0 => {
+            Some(last) if interval.interval_s < usual_s / 2.0 && last.to_s - last.from_s < usual_s * 2.0 => {
                 last.to_s = last.to_s.max(to_s);
                 last.count += count;
             }
@@ -139,14 +143,15 @@ fn samples(intervals: &[Interval], measure: Measure) -> Vec<Sample> {
     samples
 }
 
-/// The time that one point stands for, a whole number of usual intervals, and where all ends.
-fn width(samples: &[Sample]) -> Option<(f64, f64)> {
-    let mut lengths: Vec<f64> = samples.iter().map(|sample| sample.to_s - sample.from_s).collect();
-    lengths.sort_unstable_by(f64::total_cmp);
-    let usual = *lengths.get(lengths.len() / 2)?;
-    let end_s = samples.iter().map(|sample| sample.to_s).fold(0.0, f64::max);
-    let each = (end_s / usual / count(MOST_POINTS)).ceil().max(1.0);
-    Some((usual * each, end_s))
+/// How long intervals are: the median, to the millisecond. `None` without any that has a length.
+fn usual_length<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Option<f64> {
+    let lengths: Vec<f64> = intervals.map(|interval| interval.interval_s).filter(|&s| s > 0.0).collect();
+    median(&lengths).map(|usual| rounded(usual, 3).max(0.001))
+}
+
+/// The time that one point stands for: a whole number of usual intervals.
+fn width(usual_s: f64, end_s: f64) -> f64 {
+    usual_s * (end_s / usual_s / count(MOST_POINTS)).ceil().max(1.0)
 }
 
 /// One point for each stretch of `width_s` up to `end_s`; a sample belongs where its middle is.
@@ -197,7 +202,7 @@ mod tests {
     #[test]
     fn few_intervals_are_shown_as_they_are() {
         let samples = seconds([10.0, 20.0, 30.0]);
-        assert_eq!(width(&samples), Some((1.0, 3.0)));
+        assert_eq!(width(1.0, 3.0), 1.0);
         let points = points(&samples, 1.0, 3.0);
         let shown: Vec<_> = points.iter().map(|p| (p.at_s, p.mean, p.low, p.high, p.samples)).collect();
         assert_eq!(
@@ -214,7 +219,7 @@ mod tests {
         rates[2001] = 5000.0;
         let samples = seconds(rates);
         // 3600 intervals on 300 points are 12 each.
-        assert_eq!(width(&samples), Some((12.0, 3600.0)));
+        assert_eq!(width(1.0, 3600.0), 12.0);
         let points = points(&samples, 12.0, 3600.0);
         assert_eq!(points.len(), 300);
         assert!(points.iter().all(|point| point.samples == 12));
@@ -244,15 +249,32 @@ mod tests {
     #[test]
     fn a_short_end_counts_with_what_was_before_it() {
         let intervals = [interval(1.0, 1.0, 100.0), interval(2.0, 1.0, 90.0), interval(2.1, 0.1, 21.0)];
-        let samples = samples(&intervals, Measure::Goodput);
+        let usual_s = usual_length(intervals.iter()).unwrap();
+        assert_eq!(usual_s, 1.0);
+        let samples = samples(&intervals, usual_s, Measure::Goodput);
         assert_eq!(samples.len(), 2);
         assert_eq!((samples[1].from_s, samples[1].to_s, samples[1].count), (1.0, 2.1, 111.0));
-        assert_eq!(super::samples(&intervals, Measure::Rejected), [], "nobody counted them");
+        assert_eq!(super::samples(&intervals, usual_s, Measure::Rejected), [], "nobody counted them");
+    }
+
+    #[test]
+    fn a_long_interval_takes_none_of_the_usual_ones_in() {
+        // A disk that was slow for a while has intervals merged.
+        let intervals = [interval(1.0, 1.0, 9.0), interval(6.0, 5.0, 50.0), interval(7.0, 1.0, 10.0)];
+        let samples = samples(&intervals, 1.0, Measure::Goodput);
+        assert_eq!(samples.iter().map(|sample| sample.count).collect::<Vec<_>>(), [9.0, 50.0, 10.0]);
+    }
+
+    #[test]
+    fn what_was_due_after_the_load_is_not_known() {
+        let late = Interval { phase: "cooldown".to_owned(), offered: 0.0, ..interval(1.0, 1.0, 5.0) };
+        assert_eq!(samples(&[late], 1.0, Measure::Offered), []);
     }
 
     #[test]
     fn intervals_of_no_length_are_no_rate() {
-        assert_eq!(samples(&[interval(1.0, 0.0, 5.0)], Measure::Goodput), []);
-        assert_eq!(width(&[]), None);
+        let still = [interval(1.0, 0.0, 5.0)];
+        assert_eq!(samples(&still, 1.0, Measure::Goodput), []);
+        assert_eq!(usual_length(still.iter()), None);
     }
 }

@@ -238,6 +238,21 @@ fn what_did_not_end_well_is_shown_as_such() {
     let markdown = runs.report(&["cut", "--markdown"]);
     assert!(markdown.assert_code(0).stdout.contains("> **Warning:** trial 1 of 'cut' was cut short"));
     assert!(markdown.stdout.contains("is not complete"), "{}", markdown.stdout);
+
+    // A pattern finds what it finds; what somebody names has to be a run.
+    runs.add("unborn", unchanged);
+    fs::remove_file(runs.path("unborn/run.json")).unwrap();
+    fs::remove_file(runs.path("unborn/summary.csv")).unwrap();
+    let header = runs.read("unborn/intervals.csv").lines().next().unwrap().to_owned();
+    fs::write(runs.path("unborn/intervals.csv"), header + "\n").unwrap();
+    fs::create_dir(runs.path("unrelated")).unwrap();
+    let finished = runs.report(&["*", "-o", "-"]);
+    finished.assert_code(0);
+    for left_out in ["left out: &#39;unborn&#39;", "left out: &#39;unrelated&#39;", "3 trials in 3 runs"] {
+        assert!(finished.stdout.contains(left_out), "{left_out}");
+    }
+    let named = runs.report(&["unborn"]);
+    assert!(named.assert_code(1).stderr.contains("before it measured anything"), "{}", named.stderr);
 }
 
 #[test]

@@ -148,12 +148,12 @@ fn legend(svg: &mut Svg, i: usize, name: &str, width: f64) {
     let (x, y) = (LEFT + column * count(i % 2), HEIGHT + 18.0 * count(i / 2));
     svg.path(&format!("line c{}", i % COLOURS), dash(i), &Path::through([(x, y), (x + 26.0, y)]));
     svg.path(&format!("mark c{}", i % COLOURS), "", &marker(i, (x + 13.0, y)));
-    svg.text("small", (x + 32.0, y + 4.0), Anchor::Start, &fitting(name, column - 40.0));
+    svg.text("small", (x + 32.0, y + 4.0), Anchor::Start, &fitting(name, column - 34.0));
 }
 
 /// As much of a name as there is room for, at the usual width of a letter.
 fn fitting(name: &str, room: f64) -> String {
-    let is_too_long = |letters: usize| count(letters) * 6.3 > room;
+    let is_too_long = |letters: usize| count(letters) * 6.2 > room;
     if !is_too_long(name.chars().count()) {
         return name.to_owned();
     }
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn names_are_cut_to_their_room_and_escaped() {
         assert_eq!(fitting("short", 100.0), "short");
-        assert_eq!(fitting("abcdefghijklmnop", 63.0), "abcdefghi…");
+        assert_eq!(fitting("abcdefghijklmnop", 62.0), "abcdefghi…");
         let lines = [Spectrum { name: "<b>".to_owned(), points: vec![(1.0, 5.0), (2.0, 5.0)], whole: true }];
         assert_eq!((range(&lines), range(&[])), (Some((5.0, 5.0)), None));
         let plot = draw("s".to_owned(), "t", &lines, (5.0, 5.0), 500.0);

@@ -54,8 +54,8 @@ pub(super) fn read(
             Err(reason) => return Err(Error::file(&path, format!("{tag}: {reason}"))),
         };
         let place = found.entry(trial.to_owned()).or_default();
-        add(place.entry((segment.to_owned(), op.to_owned())).or_insert_with(empty), &histogram)
-            .map_err(|reason| Error::file(&path, format!("{tag}: {reason}")))?;
+        let sum = place.entry((segment.to_owned(), op.to_owned())).or_insert_with(empty);
+        sum.add(&histogram).map_err(|reason| Error::file(&path, format!("{tag}: {reason}")))?;
     }
     Ok(found)
 }
@@ -75,11 +75,6 @@ pub(super) fn merged(latencies: &Distributions, segment: &str, op: &str) -> Opti
 fn decoded(text: &str) -> Result<Histogram<u64>, String> {
     let bytes = STANDARD.decode(text).map_err(|e| e.to_string())?;
     Deserializer::new().deserialize(&mut &bytes[..]).map_err(|e| e.to_string())
-}
-
-/// Adds a histogram, of whatever precision.
-fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) -> Result<(), String> {
-    sum.add(part).map_err(|e| e.to_string())
 }
 
 fn empty() -> Histogram<u64> {
