@@ -1,16 +1,21 @@
 //! The command line. Its comments are the help.
 
 mod compare;
+mod export;
 mod limits;
+mod report;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 pub use self::compare::{CompareArgs, Format};
+pub use self::export::{ExportArgs, ExportFormat};
 pub use self::limits::LimitArgs;
+pub use self::report::ReportArgs;
 use crate::plan::Attempts;
 use crate::profile::{FAULT_KINDS, condition, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
@@ -41,6 +46,7 @@ Examples:
   overdrive run --ui lines                         a line each second instead of the screen
   overdrive check my.toml                          what a profile comes to, without connecting
   overdrive compare results/A results/B            what is better and what is worse
+  overdrive report results/A -o report.html        a page to look at, print or pass on
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 a threshold was crossed (run) or
 something got worse (compare --fail-on-regression), 130 interrupted with results kept.
@@ -55,6 +61,10 @@ pub enum Command {
     Check(CheckArgs),
     /// Say what is better and what is worse between runs, or within one
     Compare(CompareArgs),
+    /// Make a page of runs: tables, plots and verdicts in one file, or Markdown
+    Report(ReportArgs),
+    /// Print what other tools read: Go's benchmark format, or HdrHistogram's percentiles
+    Export(ExportArgs),
     /// List the profiles that come with overdrive
     Profiles,
     /// Measure what this machine can do, so that runs that ask for more can be told so
@@ -65,6 +75,10 @@ pub enum Command {
     Gate(GateArgs),
     /// Undo the faults that a run has left on servers because it was killed
     Restore(RestoreArgs),
+    /// Print what a shell needs to complete these commands and their options
+    Completions(CompletionsArgs),
+    /// Print a manual page: that of overdrive, or of one of its commands
+    Man(ManArgs),
     /// Keep the lab's servers (overdrive starts this itself)
     #[command(hide = true)]
     Keeper,
@@ -231,6 +245,30 @@ pub struct CalibrateArgs {
     /// The measured time of each of its four loads
     #[arg(long, value_name = "TIME", default_value = "2s", allow_hyphen_values = true)]
     pub duration: Span,
+}
+
+/// `overdrive completions`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  overdrive completions bash > ~/.local/share/bash-completion/completions/overdrive
+  overdrive completions fish > ~/.config/fish/completions/overdrive.fish")]
+pub struct CompletionsArgs {
+    /// Whose
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// `overdrive man`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  overdrive man | man -l -
+  overdrive man report > overdrive-report.1")]
+pub struct ManArgs {
+    /// Of which command; of overdrive as a whole when none is given
+    #[arg(value_name = "COMMAND")]
+    pub command: Option<String>,
 }
 
 /// `overdrive lab`

@@ -3,10 +3,14 @@
 pub mod calibrate;
 pub mod check;
 pub mod compare;
+pub mod completions;
+pub mod export;
 pub mod gate;
 pub mod keeper;
 pub mod lab;
+pub mod man;
 pub mod profiles;
+pub mod report;
 pub mod restore;
 pub mod run;
 pub mod stub;

@@ -46,15 +46,15 @@ pub enum Error {
 }
 
 impl Error {
-    fn asked(what: impl Into<String>) -> Self {
+    pub(crate) fn asked(what: impl Into<String>) -> Self {
         Self::Asked(what.into())
     }
 
-    fn stored(what: impl Into<String>) -> Self {
+    pub(crate) fn stored(what: impl Into<String>) -> Self {
         Self::Stored(what.into())
     }
 
-    fn file(path: &Path, reason: impl Display) -> Self {
+    pub(crate) fn file(path: &Path, reason: impl Display) -> Self {
         Self::Stored(format!("cannot read '{}': {reason}; leave its run out", path.display()))
     }
 }

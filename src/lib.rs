@@ -13,7 +13,7 @@
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
 //!                                               │ Snapshot: an interval's delta, immutable, mergeable
 //!             ├─▶ progress lines, tui, metrics  └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ verdicts, report
-//!                                                                      └─▶ files ─▶ compare
+//!                                                                      └─▶ files ─▶ compare, report, export
 //! ```
 //!
 //! Beside it: the *lab* (real servers that end with us), the *gate* (a proxy that sheds load as newer servers do; `wire` and
@@ -39,6 +39,7 @@ pub mod compare;
 pub mod control;
 pub mod document;
 pub mod engine;
+pub mod export;
 pub mod flow;
 pub mod gate;
 pub mod interrupts;
@@ -80,6 +81,10 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Run(args) => command::run::run(*args).await,
         Command::Check(args) => command::check::run(&args),
         Command::Compare(args) => command::compare::run(&args),
+        Command::Report(args) => command::report::run(&args),
+        Command::Export(args) => command::export::run(&args),
+        Command::Completions(args) => command::completions::run(&args),
+        Command::Man(args) => command::man::run(&args),
         Command::Calibrate(args) => command::calibrate::run(args).await,
         Command::Profiles => command::profiles::run(),
         Command::Lab(args) => command::lab::run(args).await,

@@ -1,7 +1,22 @@
 //! What is printed when a run has ended: a table for each trial, and what must be known to read it.
+//!
+//! And what `overdrive report` makes of runs that are stored:
+//!
+//! ```text
+//!  selections ──stored──▶ trials and their rows ──groups──▶ Report ──┬─ grids: tables ──────┬─▶ html, markdown
+//!                                                                    └─ plots ──plot──▶ SVG ┘
+//! ```
 
 pub mod calibration;
+pub mod grids;
+pub mod groups;
+pub mod html;
 pub mod human;
+pub mod markdown;
+pub mod plot;
+pub mod plots;
+pub mod series;
+pub mod stored;
 
 use std::fmt::Write;
 use std::path::Path;

@@ -17,7 +17,7 @@ pub(crate) mod csv_file;
 mod end_tables;
 pub(crate) mod facts;
 pub mod figures;
-mod hlog;
+pub(crate) mod hlog;
 mod host;
 pub(crate) mod intervals;
 mod notes;
@@ -198,7 +198,7 @@ fn stem(now: Timestamp, profile: &str, label: Option<&str>) -> String {
 }
 
 /// Text as part of a directory's name, on any file system and without quoting in any shell.
-fn sanitized(text: &str) -> String {
+pub(crate) fn sanitized(text: &str) -> String {
     let mut clean = String::new();
     for c in text.chars().take(LONGEST_PART) {
         match c {

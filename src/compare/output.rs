@@ -62,7 +62,7 @@ fn partial(pair: &Pair, base: &Side) -> Vec<String> {
 }
 
 /// All that must be known of a pair, what was left out of its sides included.
-fn notes(comparison: &Comparison, pair: usize) -> Vec<String> {
+pub(crate) fn notes(comparison: &Comparison, pair: usize) -> Vec<String> {
     let pair = &comparison.pairs[pair];
     let left_out = comparison.base.notes.iter().chain(&pair.new.notes).cloned();
     let base = &comparison.base;

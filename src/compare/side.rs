@@ -169,7 +169,7 @@ fn setting(trial: &Trial, key: &str) -> Option<String> {
 }
 
 /// Those of the trials that a selection wants.
-fn chosen(selection: &Selection, trials: Vec<Trial>) -> Result<Vec<Trial>, Error> {
+pub(crate) fn chosen(selection: &Selection, trials: Vec<Trial>) -> Result<Vec<Trial>, Error> {
     let mut left = trials;
     for (key, value) in &selection.wanted {
         let before: BTreeSet<String> = left.iter().filter_map(|trial| setting(trial, key)).collect();

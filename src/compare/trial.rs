@@ -102,7 +102,11 @@ pub fn is_complete(directory: &Path) -> bool {
     directory.join("run.json").is_file()
 }
 
-fn run_json(directory: &Path) -> Result<Value, Error> {
+/// `run.json`.
+///
+/// # Errors
+/// When there is none, or it cannot be understood.
+pub(crate) fn run_json(directory: &Path) -> Result<Value, Error> {
     let path = directory.join("run.json");
     if !is_complete(directory) {
         return Err(Error::asked(no_run(directory)));

@@ -116,7 +116,7 @@ impl HistogramLog {
 }
 
 /// Text without what separates the parts of a tag, or a tag from what follows it.
-fn tag_part(text: &str) -> String {
+pub(crate) fn tag_part(text: &str) -> String {
     text.replace(['/', ',', ' ', '\n', '\r'], "_")
 }
 

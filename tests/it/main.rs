@@ -17,6 +17,7 @@ mod pacing;
 mod prepare;
 mod profiles;
 mod recovery;
+mod report;
 mod running;
 mod screen;
 mod staleness;

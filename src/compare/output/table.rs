@@ -23,22 +23,30 @@ pub fn render(comparison: &Comparison) -> String {
     plain(&text)
 }
 
+/// What is said of a metric.
+pub const COLUMNS: [&str; 7] = ["metric", "base", "new", "ratio", "95% interval", "p (Holm)", "verdict"];
+
+/// The same of one, as people read it.
+pub fn cells(row: &Row) -> [String; 7] {
+    let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| row.metric.show(value));
+    [
+        row.metric.label().to_owned(),
+        value(row.medians.0),
+        value(row.medians.1),
+        row.ratio.map_or_else(|| "-".to_owned(), ratio),
+        interval(row),
+        row.p_adjusted.map_or_else(|| "-".to_owned(), p_value),
+        row.verdict.words().to_owned(),
+    ]
+}
+
 /// The rows of a pair; it is Markdown as well.
 pub(super) fn table(rows: &[Row]) -> Table {
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
-    table.set_header(["metric", "base", "new", "ratio", "95% interval", "p (Holm)", "verdict"]);
+    table.set_header(COLUMNS);
     for row in rows {
-        let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| row.metric.show(value));
-        table.add_row([
-            row.metric.label().to_owned(),
-            value(row.medians.0),
-            value(row.medians.1),
-            row.ratio.map_or_else(|| "-".to_owned(), ratio),
-            interval(row),
-            row.p_adjusted.map_or_else(|| "-".to_owned(), p_value),
-            row.verdict.words().to_owned(),
-        ]);
+        table.add_row(cells(row));
     }
     for column in table.column_iter_mut().skip(1).take(5) {
         column.set_cell_alignment(CellAlignment::Right);
