@@ -2,7 +2,7 @@
 //! interval, it has their mean, their least and their most.
 
 use super::stored::{Interval, StoredTrial};
-use crate::compare::statistics::{count, median};
+use crate::compare::statistics::count;
 use crate::results::facts::rounded;
 
 /// The most points of a line.
@@ -143,10 +143,17 @@ fn samples(intervals: &[Interval], usual_s: f64, measure: Measure) -> Vec<Sample
     samples
 }
 
-/// How long intervals are: the median, to the millisecond. `None` without any that has a length.
+/// How long intervals are, to the millisecond: half of the time lies in longer ones. (Half of a short run's intervals may be
+/// pieces that its phases cut.) `None` without any that has a length.
 fn usual_length<'a>(intervals: impl Iterator<Item = &'a Interval>) -> Option<f64> {
-    let lengths: Vec<f64> = intervals.map(|interval| interval.interval_s).filter(|&s| s > 0.0).collect();
-    median(&lengths).map(|usual| rounded(usual, 3).max(0.001))
+    let mut lengths: Vec<f64> = intervals.map(|interval| interval.interval_s).filter(|&s| s > 0.0).collect();
+    lengths.sort_unstable_by(f64::total_cmp);
+    let (mut passed, half) = (0.0, lengths.iter().sum::<f64>() / 2.0);
+    let usual = lengths.into_iter().find(|length| {
+        passed += length;
+        passed >= half
+    });
+    usual.map(|usual| rounded(usual, 3).max(0.001))
 }
 
 /// The time that one point stands for: a whole number of usual intervals.
@@ -269,6 +276,12 @@ mod tests {
     fn what_was_due_after_the_load_is_not_known() {
         let late = Interval { phase: "cooldown".to_owned(), offered: 0.0, ..interval(1.0, 1.0, 5.0) };
         assert_eq!(samples(&[late], 1.0, Measure::Offered), []);
+    }
+
+    #[test]
+    fn pieces_that_phases_cut_are_not_usual() {
+        let lengths = [0.5, 0.5, 1.0, 1.0, 1.0, 0.5, 0.5];
+        assert_eq!(usual_length(lengths.map(|length| interval(9.0, length, 1.0)).iter()), Some(1.0));
     }
 
     #[test]
