@@ -345,6 +345,23 @@ fail_command = {}
     }
 
     #[test]
+    fn what_may_be_there_or_not_can_be_taken_away() {
+        let text = format!(
+            "{STAGED}\n[timeout]\noperation = \"1s\"\n[flow.backoff]\nkind = \"fixed\"\n[staleness]\nevery = \"100ms\"\n"
+        );
+        let there = |pairs: &[(&str, &str)]| {
+            let plan = resolved(&text, &sets(pairs)).unwrap();
+            (plan.timeout.is_some(), plan.backoff.is_some(), plan.staleness.is_some())
+        };
+        assert_eq!(there(&[]), (true, true, true));
+        assert_eq!(there(&[("timeout.operation", "unset")]), (false, true, true));
+        assert_eq!(there(&[("flow.backoff.kind", "unset")]), (true, false, true));
+        assert_eq!(there(&[("staleness.every", "unset")]), (true, true, false));
+        let error = resolved(&text, &sets(&[("rate", "unset")])).unwrap_err().to_string();
+        assert!(error.contains("rate"), "{error}");
+    }
+
+    #[test]
     fn a_variant_is_stronger_than_a_set() {
         let varies = vec![("maxPoolSize".to_owned(), "9".to_owned()), ("rate".to_owned(), "3/s".to_owned())];
         let plan = resolved(STAGED, &Overrides { varies, ..sets(&[("maxPoolSize", "8"), ("rate", "5/s")]) })

@@ -12,6 +12,7 @@ use crate::plan::overload::{
 use crate::plan::{Attempts, Fault, Limit, Overload, Staleness, Timeout};
 use crate::units::{Span, WholeRate};
 
+use super::client::UNSET;
 use super::data::{MOST_DOCUMENTS, collection_name, database_name};
 use super::diagnostic::either;
 use super::fault::fail_command::check_probability;
@@ -77,6 +78,10 @@ pub(super) fn keys(draft: &Draft) -> Vec<String> {
 pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), String>> {
     let parts: Vec<&str> = key.split('.').collect();
     match parts.as_slice() {
+        // What may be there or not can be taken away.
+        ["timeout", "operation"] if value == UNSET => Some(take(&mut draft.profile.timeout)),
+        ["flow", "backoff", "kind"] if value == UNSET => Some(take(&mut draft.profile.backoff)),
+        ["staleness", "every"] if value == UNSET => Some(take(&mut draft.profile.staleness)),
         ["seed"] => {
             Some(put(&mut draft.seed, value.parse().map_err(|_| format!("'{value}' is no whole number"))))
         }
@@ -215,6 +220,11 @@ fn above_zero(value: &str) -> Result<Span, String> {
 
 fn put<T>(slot: &mut T, value: Result<T, String>) -> Result<(), String> {
     *slot = value?;
+    Ok(())
+}
+
+fn take<T>(slot: &mut Option<T>) -> Result<(), String> {
+    *slot = None;
     Ok(())
 }
 
