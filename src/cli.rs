@@ -113,8 +113,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
     /// Go on with a run of several trials that was interrupted, in its directory: give the profile and the arguments that
-    /// it was started with; trials that were whole are not run again
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "label"])]
+    /// it was started with; trials that were whole are not run again, and --out and --label say nothing more
+    #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
     /// Load a deployment that is not on this machine without asking
     #[arg(long)]

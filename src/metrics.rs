@@ -8,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -63,7 +63,6 @@ pub struct Metrics {
     people: Box<dyn Progress + Send>,
     now: Arc<Mutex<Option<Now>>>,
     server: Arc<Server>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Metrics {
@@ -79,7 +78,7 @@ impl Metrics {
         tell(&format!("metrics: http://{}{PATH}", server.server_addr()));
         let now = Arc::new(Mutex::new(None));
         let (theirs, asked) = (Arc::clone(&now), Arc::clone(&server));
-        let thread = thread::Builder::new()
+        thread::Builder::new()
             .name("metrics".to_owned())
             .spawn(move || {
                 for request in asked.incoming_requests() {
@@ -88,7 +87,7 @@ impl Metrics {
                 }
             })
             .context("no thread for the metrics")?;
-        Ok(Self { people, now, server, thread: Some(thread) })
+        Ok(Self { people, now, server })
     }
 
     fn begin(&self, facts: &TrialFacts) {
@@ -103,7 +102,7 @@ impl Metrics {
 }
 
 fn answer(request: Request, now: &Mutex<Option<Now>>) -> io::Result<()> {
-    if request.url() != PATH {
+    if request.url().split('?').next() != Some(PATH) {
         let nothing = format!("nothing is here but {PATH}\n");
         return request.respond(Response::from_string(nothing).with_status_code(404));
     }
@@ -117,10 +116,8 @@ fn answer(request: Request, now: &Mutex<Option<Now>>) -> io::Result<()> {
 
 impl Drop for Metrics {
     fn drop(&mut self) {
+        // The thread ends as well, unless somebody who does not read keeps it: nothing waits for that.
         self.server.unblock();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

@@ -335,6 +335,15 @@ impl Bench {
         self.on().iter().any(|on| on.kind != limiter::EXEMPTIONS_KIND)
     }
 
+    /// The overloads that are on, and where, by the members' numbers.
+    pub fn on_now(&self) -> BTreeMap<String, Vec<usize>> {
+        let mut now: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for on in self.on().iter().filter(|on| on.kind != limiter::EXEMPTIONS_KIND) {
+            now.entry(on.overload.clone()).or_default().push(on.member);
+        }
+        now
+    }
+
     /// Undoes all overloads; what lets others be put on later stays.
     pub async fn undo_overloads(&self) -> Undone {
         self.undo_where(|on| on.kind != limiter::EXEMPTIONS_KIND).await

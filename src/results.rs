@@ -35,11 +35,14 @@ pub(crate) mod testing;
 pub(crate) mod trial_rows;
 mod writer;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 pub use facts::{Early, EndFacts, TrialFacts};
 pub use host::HostFacts;
@@ -115,11 +118,12 @@ fn way_out(reason: &io::Error) -> &'static str {
     }
 }
 
-/// The directory of one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The directory of one run, which nobody else writes to as long as this is there.
+#[derive(Clone, Debug)]
 pub struct RunDirectory {
     path: PathBuf,
     id: String,
+    _lock: Arc<File>,
 }
 
 impl RunDirectory {
@@ -142,10 +146,14 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// The directory of an earlier run, if it is there.
-    fn existing(path: &Path) -> Option<Self> {
-        let id = path.canonicalize().ok()?.file_name()?.to_str()?.to_owned();
-        path.is_dir().then(|| Self { path: path.to_owned(), id })
+    /// The directory of an earlier run, if it is there and nobody writes to it.
+    fn existing(path: &Path, id: String) -> io::Result<Self> {
+        let path = path.canonicalize()?;
+        let lock = File::open(&path)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Err(Errno::WOULDBLOCK.into()),
+            _ => Ok(Self { path, id, _lock: Arc::new(lock) }),
+        }
     }
 
     /// Takes the first of the names that nobody else has: making a directory is atomic, so it is the lock.
@@ -158,7 +166,12 @@ impl RunDirectory {
         for id in names {
             let path = root.join(&id);
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path, id }),
+                Ok(()) => {
+                    let lock = File::open(&path).map_err(failed)?;
+                    // Where there are no locks, nobody can be kept out.
+                    let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+                    return Ok(Self { path, id, _lock: Arc::new(lock) });
+                }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(failed(e)),
             }

@@ -32,6 +32,7 @@ use crate::lab::Lab;
 use crate::overload::{self, Bench, Undone};
 use crate::plan::Plan;
 use crate::progress::Progress;
+use crate::results::resume::Earlier;
 use crate::results::{self, Early, RunDirectory, Summary};
 use crate::stub::process::StubProcess;
 use crate::variants::Place;
@@ -75,19 +76,20 @@ pub struct Keeping {
     /// The profile as it was read.
     pub profile_text: String,
     directory: OnceLock<RunDirectory>,
+    /// What an earlier start has left.
+    earlier: Option<Earlier>,
 }
 
 impl Keeping {
     /// A run that has kept nothing yet.
     pub const fn new(out: PathBuf, label: Option<String>, profile_text: String) -> Self {
-        Self { out, label, profile_text, directory: OnceLock::new() }
+        Self { out, label, profile_text, directory: OnceLock::new(), earlier: None }
     }
 
-    /// A run that goes on in the directory of an earlier start.
-    pub fn going_on(directory: RunDirectory, profile_text: String) -> Self {
-        let keeping = Self::new(directory.path().to_owned(), None, profile_text);
-        keeping.directory.get_or_init(|| directory);
-        keeping
+    /// A run that goes on in the directory of an earlier start, from when the load of its first trial begins.
+    pub fn going_on(earlier: Earlier) -> Self {
+        let (out, text) = (earlier.directory.path().to_owned(), earlier.profile_text.clone());
+        Self { earlier: Some(earlier), ..Self::new(out, None, text) }
     }
 
     /// The run's directory, once there is one.
@@ -102,6 +104,10 @@ impl Keeping {
     fn directory(&self, profile: &str) -> Result<&RunDirectory, results::Error> {
         if let Some(directory) = self.directory.get() {
             return Ok(directory);
+        }
+        if let Some(earlier) = &self.earlier {
+            earlier.keep_whole_trials()?;
+            return Ok(self.directory.get_or_init(|| earlier.directory.clone()));
         }
         let text = self.profile_text.as_bytes();
         let directory = RunDirectory::create(&self.out, profile, self.label.as_deref(), text)?;

@@ -64,8 +64,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         None => all.clone(),
     };
     if let (true, Some(earlier)) = (places.is_empty(), &earlier) {
-        tell(&format!("all {} trials of {} are whole", all.len(), earlier.directory.path().display()));
-        return Ok(Outcome::Done);
+        return resume::nothing_left(earlier);
     }
     if args.dry_run {
         print(&dry_run(&args, given.as_ref(), &variants, &places))?;
@@ -91,10 +90,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         variants.iter_mut().try_for_each(|variant| variant.retarget(&uri))?;
     }
     let keeping = match &earlier {
-        Some(earlier) => {
-            earlier.keep_whole_trials()?;
-            Keeping::going_on(earlier.directory.clone(), profile.text)
-        }
+        Some(earlier) => Keeping::going_on(earlier.clone()),
         None => Keeping::new(args.out, args.label, profile.text),
     };
     let keeping = Arc::new(keeping);
@@ -106,13 +102,16 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         progress,
         turns,
         planned: all.len(),
+        crossed: earlier.as_ref().is_some_and(Earlier::has_crossed),
         earlier,
-        crossed: false,
     };
     let (trials, failure) = run.trials(&places, &mut interrupts).await;
     let stopped = stop_lab(run.lab.take(), &mut interrupts).await;
     let keeping = Arc::clone(&run.keeping);
     let Some(directory) = keeping.found().filter(|_| !trials.is_empty()) else {
+        if failure.is_none() && run.earlier.is_some() {
+            return Ok(Outcome::Interrupted);
+        }
         return Err(failure.unwrap_or_else(|| anyhow!("nothing was measured")));
     };
     let mut facts = run.facts(&trials);
@@ -202,7 +201,11 @@ impl Run {
                 }
                 // It had not begun, and what ended before is whole. Any other failure is one, whoever asked for an end:
                 // faults may still be on.
-                Err(failure) if failure.is::<NotBegun>() && !summaries.is_empty() => break,
+                Err(failure)
+                    if failure.is::<NotBegun>() && !(summaries.is_empty() && self.earlier.is_none()) =>
+                {
+                    break;
+                }
                 Err(failure) => return (summaries, Some(failure)),
             }
             if interrupts.any() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Error;
 use super::selection::{Place, Selection, parse};
-use super::trial::{Trial, is_complete, load};
+use super::trial::{Trial, is_kept, load};
 use crate::metric::Metric;
 
 /// Trials that stand for one thing.
@@ -63,7 +63,7 @@ impl Side {
 
     /// The trials of a run that ended as they were meant to.
     fn whole_trials(&mut self, Place { path, by_pattern }: &Place) -> Result<Vec<Trial>, Error> {
-        if *by_pattern && !is_complete(path) {
+        if *by_pattern && !is_kept(path) {
             self.notes.push(format!(
                 "'{}' has no run.json and is left out: it is no run that ended",
                 path.display()

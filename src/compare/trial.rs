@@ -13,6 +13,7 @@ use self::table::Table;
 use super::Error;
 use crate::metric::Metric;
 use crate::results::facts::ALL;
+use crate::results::run_json::{PARTIAL, WHOLE};
 use crate::results::tables::SCHEMA_VERSION;
 use crate::stub;
 
@@ -84,6 +85,8 @@ pub fn load(directory: &Path) -> Result<Vec<Trial>, Error> {
     for row in &table.rows {
         let (number, figures) = (table.text(row, "trial"), table.figures(row)?);
         match trials.iter_mut().find(|trial| trial.trial == number) {
+            // The run was killed before it took note of this one.
+            None if !is_complete(directory) && told(&run, number).is_none() => {}
             Some(trial) => trial.figures.push(figures),
             None => trials.push(Trial { figures: vec![figures], ..begin(directory, &run, &table, row)? }),
         }
@@ -99,16 +102,21 @@ pub fn load(directory: &Path) -> Result<Vec<Trial>, Error> {
 
 /// Whether this is the directory of a run that ended.
 pub fn is_complete(directory: &Path) -> bool {
-    directory.join("run.json").is_file()
+    directory.join(WHOLE).is_file()
 }
 
-/// `run.json`.
+/// Whether it is one of a run that ended, or that brought trials to their end before it was killed.
+pub fn is_kept(directory: &Path) -> bool {
+    is_complete(directory) || directory.join(PARTIAL).is_file()
+}
+
+/// `run.json`, or what a run that was killed has left of it.
 ///
 /// # Errors
 /// When there is none, or it cannot be understood.
 pub(crate) fn run_json(directory: &Path) -> Result<Value, Error> {
-    let path = directory.join("run.json");
-    if !is_complete(directory) {
+    let path = directory.join(if is_complete(directory) { WHOLE } else { PARTIAL });
+    if !path.is_file() {
         return Err(Error::asked(no_run(directory)));
     }
     let text = fs::read_to_string(&path).map_err(|e| Error::file(&path, e))?;
@@ -140,13 +148,16 @@ fn no_run(directory: &Path) -> String {
     }
 }
 
+fn told<'a>(run: &'a Value, number: &str) -> Option<&'a Value> {
+    let mut trials = run["trials"].as_array().into_iter().flatten();
+    trials.find(|trial| trial["trial"].as_u64().is_some_and(|n| number.parse() == Ok(n)))
+}
+
 /// A trial without figures, from its first row.
 fn begin(directory: &Path, run: &Value, table: &Table, row: &StringRecord) -> Result<Trial, Error> {
     let text = |column: &str| table.text(row, column).to_owned();
     let number = text("trial");
-    let mut stored = run["trials"].as_array().into_iter().flatten();
-    let is_ours = |trial: &&Value| trial["trial"].as_u64().is_some_and(|n| number.parse() == Ok(n));
-    let stored = stored.find(is_ours).ok_or_else(|| {
+    let stored = told(run, &number).ok_or_else(|| {
         Error::stored(format!("'{}' knows nothing of trial {number}", directory.join("run.json").display()))
     })?;
     let taken_over = stored["result"] == "taken_over";

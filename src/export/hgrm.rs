@@ -1,13 +1,14 @@
 //! The percentile distribution as HdrHistogram's own tools print it (`outputPercentileDistribution` with five steps to each
 //! half of what is left), in milliseconds, as its plotter takes it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 
 use super::{Exported, nothing_of};
 use crate::compare::Error;
-use crate::report::stored::StoredTrial;
+use crate::report::stored::{State, StoredTrial};
 use crate::results::facts::ALL;
 
 /// Steps to each half of what is left.
@@ -18,7 +19,23 @@ const STEPS: u32 = 5;
 /// # Errors
 /// When there are none.
 pub fn render(trials: &[StoredTrial], segment: Option<&str>, op: Option<&str>) -> Result<Exported, Error> {
-    let mut found = trials.iter().filter_map(|t| t.distribution(segment.unwrap_or(ALL), op.unwrap_or(ALL)));
+    let (whole, cut): (Vec<_>, Vec<_>) = trials.iter().partition(|trial| trial.state == State::Whole);
+    let mut notes: Vec<String> =
+        cut.iter().map(|t| format!("{} is left out: it {}", t.trial.place(), t.state.words())).collect();
+    if whole.is_empty() {
+        return Err(Error::asked(format!("there is no trial to export: {}", notes.join("; "))));
+    }
+    let variants: BTreeSet<&str> = whole.iter().map(|trial| trial.trial.variant.as_str()).collect();
+    if variants.len() > 1 {
+        let names: Vec<&str> = variants.into_iter().collect();
+        return Err(Error::asked(format!(
+            "these trials are of several variants, whose latencies are not one distribution: choose one, like \
+             'DIR:variant={}' (there are {})",
+            names[0],
+            names.join(", ")
+        )));
+    }
+    let mut found = whole.iter().filter_map(|t| t.distribution(segment.unwrap_or(ALL), op.unwrap_or(ALL)));
     let Some(mut sum) = found.next() else { return Err(nothing_of(trials, segment, op)) };
     let mut together = 1;
     for other in found {
@@ -26,11 +43,9 @@ pub fn render(trials: &[StoredTrial], segment: Option<&str>, op: Option<&str>) -
         let _ = sum.add(other);
         together += 1;
     }
-    let notes = if together > 1 {
-        vec![format!("The latencies of {together} trials together; DIR:trial=N takes one.")]
-    } else {
-        Vec::new()
-    };
+    if together > 1 {
+        notes.push(format!("The latencies of {together} trials together; DIR:trial=N takes one."));
+    }
     Ok(Exported { text: text(&sum), notes })
 }
 

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use hdrhistogram::Histogram;
+
 use super::Now;
 use crate::results::facts::{operations, seconds};
 use crate::results::figures::Figures;
@@ -164,9 +166,18 @@ fn histogram(text: &mut String, name: &str, labels: &Labels<'_>, times: &Latenci
         let labels = labels.iter().copied().chain([("le", bound)]).collect();
         sample(text, &bucket, &labels, count);
     };
-    for bound in BOUNDS_US {
-        let count = times.histogram().map_or(0, |histogram| histogram.count_between(0, bound));
-        up_to(&seconds(bound * 1000).to_string(), count);
+    // Each recorded value belongs to the first bound that it does not exceed, and to all that follow.
+    let mut counts = [0; BOUNDS_US.len()];
+    for recorded in times.histogram().into_iter().flat_map(Histogram::iter_recorded) {
+        let first = BOUNDS_US.partition_point(|&bound| bound < recorded.value_iterated_to());
+        if let Some(count) = counts.get_mut(first) {
+            *count += recorded.count_at_value();
+        }
+    }
+    let mut sum = 0;
+    for (bound, count) in BOUNDS_US.into_iter().zip(counts) {
+        sum += count;
+        up_to(&seconds(bound * 1000).to_string(), sum);
     }
     up_to("+Inf", times.count());
     sample(text, &format!("{name}_sum"), labels, seconds(times.sum_ns()));

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::stored::{Row, State, StoredTrial, selected};
 use crate::compare::comparability::{self, Part};
 use crate::compare::side::Side;
@@ -10,6 +12,7 @@ use crate::compare::trial::Trial;
 use crate::compare::{Comparison, DRAWS, Error, Settings, compare};
 use crate::metric::Metric;
 use crate::results::facts::ALL;
+use crate::thresholds::{Condition, Verdict};
 
 /// The difference that does not matter, as `overdrive compare` has it by default.
 const NOISE: f64 = 0.02;
@@ -94,7 +97,21 @@ pub fn gather(runs: &[String], across: &[Part]) -> Result<Report, Error> {
     let warnings = trials()
         .filter(|trial| trial.state != State::Whole)
         .map(|trial| format!("{} {}", trial.trial.place(), trial.state.words()));
+    let warnings = warnings.chain(trials().flat_map(crossed));
     Ok(Report { notes: notes.collect(), warnings: warnings.collect(), groups, comparison, refused })
+}
+
+/// The thresholds that a trial failed by.
+fn crossed(trial: &StoredTrial) -> Vec<String> {
+    let verdicts = trial.told["thresholds"].as_array().into_iter().flatten();
+    let failed = verdicts.filter(|verdict| verdict["failed"] == true);
+    let verdict = |told: &Value| {
+        let condition: Condition = told["fail_if"].as_str()?.parse().ok()?;
+        let verdict = Verdict { condition, value: told["value"].as_f64() };
+        let (place, seen) = (trial.trial.place(), verdict.seen());
+        Some(format!("{place} crossed a threshold: {}, seen {seen}", verdict.condition))
+    };
+    failed.filter_map(verdict).collect()
 }
 
 /// A group for each variant of each selection.

@@ -61,7 +61,7 @@ const fn width(plots: usize) -> f64 {
 
 fn over_time(report: &Report) -> Vec<Plot> {
     let known: Vec<(&Group, Series)> =
-        report.groups.iter().filter_map(|group| Some((group, Series::of(&group.trials)?))).collect();
+        report.groups.iter().filter_map(|group| Some((group, Series::of(&group.counted())?))).collect();
     let most = known.iter().map(|(_, series)| series.most()).fold(0.0, f64::max);
     let end_s = known.iter().map(|(_, series)| series.end_s).fold(0.0, f64::max);
     let plots = known.iter().enumerate().map(|(i, (group, series))| {
@@ -73,7 +73,7 @@ fn over_time(report: &Report) -> Vec<Plot> {
             phases: &phases(group),
             most,
             end_s,
-            trials: group.trials.len(),
+            trials: group.counted().len(),
             width: width(known.len()),
         })
     });
@@ -82,13 +82,14 @@ fn over_time(report: &Report) -> Vec<Plot> {
 
 /// When overloads were on in the first trial that tells.
 fn overloads(group: &Group) -> &[Band] {
-    group.trials.iter().map(|trial| &trial.overloads[..]).find(|bands| !bands.is_empty()).unwrap_or_default()
+    let counted = group.counted().into_iter();
+    counted.map(|trial| &trial.overloads[..]).find(|bands| !bands.is_empty()).unwrap_or_default()
 }
 
 /// When phases began in the first trial, and what people call them.
 fn phases(group: &Group) -> Vec<(f64, String)> {
     let mut phases: Vec<(f64, String)> = Vec::new();
-    for interval in &group.first().intervals {
+    for interval in group.counted().first().into_iter().flat_map(|trial| &trial.intervals) {
         let name = match interval.phase.as_str() {
             "warmup" => "warm-up",
             "measure" => "measured",

@@ -93,7 +93,7 @@ pub struct Series {
 
 impl Series {
     /// Of trials of one kind. `None` when none has an interval.
-    pub fn of(trials: &[StoredTrial]) -> Option<Self> {
+    pub fn of(trials: &[&StoredTrial]) -> Option<Self> {
         let closed = trials.iter().any(|trial| trial.trial.closed);
         // In the closed model operations start when others have ended, so that what was due says nothing about demand.
         let measures = Measure::ALL.into_iter().filter(|&m| !(closed && m == Measure::Offered));

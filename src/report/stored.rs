@@ -16,7 +16,7 @@ pub use self::selected::selected;
 
 use self::rows::{Event, read};
 use crate::compare::Error;
-use crate::compare::trial::{self, Trial, is_complete, run_json};
+use crate::compare::trial::{self, Trial, is_complete, is_kept, run_json};
 use crate::results::facts::ALL;
 
 /// How a trial ended.
@@ -105,9 +105,12 @@ pub fn trials(directory: &Path) -> Result<Vec<Trial>, Error> {
     if is_complete(directory) || !directory.join("intervals.csv").exists() {
         return trial::load(directory);
     }
-    let mut trials: Vec<Trial> = Vec::new();
+    // Those that had ended before the run was killed are whole.
+    let mut trials = if is_kept(directory) { trial::load(directory)? } else { Vec::new() };
     for row in read::<Row>(directory, "summary.csv", true, |row| row.segment == ALL && row.op == ALL)? {
-        trials.push(killed(directory, &row));
+        if !trials.iter().any(|trial| trial.trial == row.trial) {
+            trials.push(killed(directory, &row));
+        }
     }
     for of in read::<Interval>(directory, "intervals.csv", true, |of| of.op == ALL)? {
         if !trials.iter().any(|trial| trial.trial == of.trial) {
@@ -161,9 +164,9 @@ pub struct StoredRun {
 /// # Errors
 /// When a table cannot be read. One that is not there is no error: what it would have told is left out.
 pub fn run(directory: &Path, trials: Vec<Trial>) -> Result<StoredRun, Error> {
-    let run = if is_complete(directory) { run_json(directory)? } else { Value::Null };
+    let run = if is_kept(directory) { run_json(directory)? } else { Value::Null };
     // The last line of what was killed may be a part of one.
-    let killed = run.is_null();
+    let killed = !is_complete(directory);
     let summary = read::<Row>(directory, "summary.csv", killed, |_| true)?;
     let intervals = read::<Interval>(directory, "intervals.csv", killed, |of| of.op == ALL)?;
     let retries = read::<Retries>(directory, "retries.csv", killed, |_| true)?;
@@ -175,7 +178,7 @@ pub fn run(directory: &Path, trials: Vec<Trial>) -> Result<StoredRun, Error> {
         let number = trial.trial.clone();
         let told = told(&run, &number);
         StoredTrial {
-            state: state(&run, &told),
+            state: state(&told),
             summary: of(&summary, &number, |row| &row.trial),
             intervals: of(&intervals, &number, |row| &row.trial),
             retries: of(&retries, &number, |row| &row.trial),
@@ -202,8 +205,8 @@ fn told(run: &Value, trial: &str) -> Value {
         .unwrap_or_default()
 }
 
-fn state(run: &Value, told: &Value) -> State {
-    if run.is_null() {
+fn state(told: &Value) -> State {
+    if told.is_null() {
         State::Killed
     } else if told["broken"].as_array().is_some_and(|broken| !broken.is_empty()) {
         State::Broken

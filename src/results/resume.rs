@@ -44,9 +44,10 @@ impl Earlier {
     /// When it is no directory of a run that was interrupted between two trials, or during a later one than the first.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let refused = |reason: &str| Error::Resume { directory: path.to_owned(), reason: reason.to_owned() };
-        let directory = RunDirectory::existing(path).ok_or_else(|| refused("there is no such directory"))?;
-        let stored =
-            [WHOLE, PARTIAL].map(|name| directory.file(name)).into_iter().find(|file| file.is_file());
+        if !path.is_dir() {
+            return Err(refused("there is no such directory"));
+        }
+        let stored = [WHOLE, PARTIAL].map(|name| path.join(name)).into_iter().find(|file| file.is_file());
         let Some(stored) = stored else {
             return Err(refused(
                 "it holds no trial that ran to its end (neither run.json nor run.partial.json is there): run it anew",
@@ -60,10 +61,37 @@ impl Earlier {
         let Value::Array(mut trials) = run["trials"].take() else {
             return Err(refused("run.json has no trials"));
         };
+        if trials.iter().any(is_by_hand) {
+            return Err(refused(
+                "knobs were turned in it, so that what it had left to do is in nobody's plan",
+            ));
+        }
         trials.retain(is_whole);
+        if trials.is_empty() {
+            return Err(refused("none of its trials ran to its end: run it anew"));
+        }
+        let Some(id) = run["run_id"].as_str() else { return Err(refused("run.json does not name its run")) };
+        let directory = RunDirectory::existing(path, id.to_owned()).map_err(|e| match e.kind() {
+            std::io::ErrorKind::WouldBlock => refused("its run still goes on"),
+            _ => failed(path, e),
+        })?;
         let profile = directory.file("profile.toml");
         let profile_text = fs::read_to_string(&profile).map_err(|e| failed(&profile, e))?;
         Ok(Self { directory, profile_text, started, trials })
+    }
+
+    /// Whether one of the trials crossed a threshold.
+    pub fn has_crossed(&self) -> bool {
+        let failed = |trial: &Value| {
+            let mut verdicts = trial["thresholds"].as_array().into_iter().flatten();
+            trial["result"] == Early::Aborted.name() || verdicts.any(|verdict| verdict["failed"] == true)
+        };
+        self.trials.iter().any(failed)
+    }
+
+    /// Whether its last start has come to the end of a run.
+    pub fn is_finished(&self) -> bool {
+        self.directory.file(WHOLE).is_file()
     }
 
     /// The numbers of the trials that are whole.
@@ -104,6 +132,11 @@ impl Earlier {
         out.into_inner().map_err(|e| failed(e.into_error()))?.sync_all().map_err(failed)?;
         fs::rename(&draft, &file).map_err(failed)
     }
+}
+
+/// Whether a knob began or ended it.
+fn is_by_hand(trial: &Value) -> bool {
+    trial["plan"]["live"] == true || trial["result"] == Early::TakenOver.name()
 }
 
 /// Whether it ended as it was meant to: to run a hopeless one again would be as hopeless.
@@ -170,6 +203,22 @@ mod tests {
     }
 
     #[test]
+    fn a_crossed_threshold_is_not_forgotten() {
+        let place = tempfile::tempdir().unwrap();
+        let crossed = |trial: serde_json::Value| {
+            let directory = RunDirectory::existing(place.path(), "r".to_owned()).unwrap();
+            Earlier { directory, profile_text: String::new(), started: Timestamp::now(), trials: vec![trial] }
+                .has_crossed()
+        };
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        assert!(!crossed(json(r#"{"result": "complete", "thresholds": [{"failed": false}]}"#)));
+        assert!(crossed(json(
+            r#"{"result": "complete", "thresholds": [{"failed": false}, {"failed": true}]}"#
+        )));
+        assert!(crossed(json(r#"{"result": "aborted", "thresholds": []}"#)));
+    }
+
+    #[test]
     fn only_trials_that_ended_and_add_up_are_whole() {
         let trial = |result: &str| is_whole(&serde_json::json!({"trial": 1, "result": result}));
         let results = ["complete", "aborted", "cut", "broken", "taken_over"];
@@ -183,6 +232,19 @@ mod tests {
         let told = |path: &Path| Earlier::read(path).unwrap_err().to_string();
         assert!(told(&place.path().join("none")).contains("no such directory"));
         assert!(told(place.path()).contains("run it anew"), "{}", told(place.path()));
+        let write = |trials: serde_json::Value| {
+            let run = serde_json::json!({"run_id": "r", "started": "2026-01-01T00:00:00Z", "trials": trials});
+            fs::write(place.path().join(WHOLE), run.to_string()).unwrap();
+        };
+        write(serde_json::json!([{"trial": 1, "result": "cut"}]));
+        assert!(told(place.path()).contains("run it anew"));
+        write(serde_json::json!([{"trial": 1, "result": "taken_over"}, {"trial": 2, "result": "complete"}]));
+        assert!(told(place.path()).contains("knobs"));
+        write(serde_json::json!([{"trial": 1, "result": "complete"}]));
+        let other = RunDirectory::existing(place.path(), "r".to_owned()).unwrap();
+        assert!(told(place.path()).contains("still goes on"));
+        drop(other);
+        assert!(told(place.path()).contains("profile.toml"));
         fs::write(place.path().join(WHOLE), "{}").unwrap();
         assert!(told(place.path()).contains("when it began"));
         fs::write(place.path().join(WHOLE), "no json").unwrap();

@@ -141,7 +141,7 @@ fn segment(segment: &SegmentSummary, plan: &Plan) -> Value {
 
 /// Nobody should hand us a connection string. Should it happen all the same, it must not end up in a file that people
 /// share: it may hold a password.
-fn without_uris(value: &mut Value) {
+pub(crate) fn without_uris(value: &mut Value) {
     match value {
         Value::String(text) if text.contains("mongodb://") || text.contains("mongodb+srv://") => {
             "(a connection string was here)".clone_into(text);

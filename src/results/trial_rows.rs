@@ -1,5 +1,5 @@
 //! The rows that a trial gets at its end: of `summary.csv`, `retries.csv`, `backoff.csv`, `errors.csv`, `recovery.csv`,
-//! `staleness.csv` //! and `runs.csv`.
+//! `staleness.csv` and `runs.csv`.
 
 use super::accumulated::Accumulated;
 use super::facts::{CLIENT, commands_known, is_open, model_name, per_second, rounded, seconds, workers};

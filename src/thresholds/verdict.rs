@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use super::Condition;
+use crate::metric::Metric;
 use crate::results::summary::{OpSummary, SegmentSummary};
 use crate::results::trial_rows::summary_row;
 use crate::results::{Early, Summary};
@@ -34,16 +35,30 @@ impl Verdict {
 
     /// Its figure as people read it.
     pub fn seen(&self) -> String {
-        let show = |value| self.condition.metric.show(value);
-        self.value.map_or_else(|| "no data".to_owned(), show)
+        let Some(value) = self.value else { return "no data".to_owned() };
+        let metric = self.condition.metric;
+        let shown = metric.show(value);
+        // What looks like the limit and is on one side of it needs a word on that.
+        let limit = self.condition.limit;
+        if shown == metric.show(limit) && value.total_cmp(&limit).is_ne() {
+            let side = if value > limit { "above" } else { "below" };
+            return format!("{shown}, just {side}");
+        }
+        shown
     }
 }
 
 impl Condition {
-    /// Its figure in a trial's summary: that of the row in `summary.csv`. `None` when there is no such segment or operation,
+    /// Its figure in a trial's summary: that of the row in `summary.csv`, rates of errors and losses not rounded. `None` when there is no such segment or operation,
     /// or too little in it.
     pub fn value(&self, summary: &Summary) -> Option<f64> {
         let (segment, operation) = self.place(summary)?;
+        match self.metric {
+            // Files have six digits of them, which one failure in millions does not reach.
+            Metric::ErrorRate => return operation.stats.error_rate(),
+            Metric::LossRate => return operation.stats.loss_rate(),
+            _ => {}
+        }
         let row = serde_json::to_value(summary_row(summary, segment, operation)).ok()?;
         let Ok(value) = self.metric.of(|column| Ok::<_, Infallible>(row[column].as_f64()));
         value
@@ -116,7 +131,7 @@ mod tests {
     #[test]
     fn a_segment_or_an_operation_can_be_asked_alone() {
         assert_eq!(value("segment.shed.error_rate > 1%"), Some(0.15), "15 of 100");
-        assert_eq!(value("op.read.error_rate > 1%"), Some(0.066_667), "45 of 675");
+        assert_eq!(value("op.read.error_rate > 1%"), Some(45.0 / 675.0), "45 of 675");
         assert_eq!(value("segment.shed.op.read.error_rate > 1%"), Some(0.2), "15 of 75");
         assert_eq!(value("segment.shed.op.scan.error_rate > 1%"), Some(0.0));
         assert_eq!(value("segment.all.op.all.goodput > 1/s"), Some(95.0));

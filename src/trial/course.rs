@@ -268,11 +268,22 @@ impl<'a> Course<'a> {
             Early::TakenOver,
             format!("ended by a knob: {detail}; trial {} went on", setup.place.trial),
         );
+        if !self.first.plan.thresholds.fail_if.is_empty() {
+            self.progress.note("knobs were turned: thresholds say nothing of this run any more");
+        }
         let turned = Happening::now("knob_turned", &setup.variant, detail);
         ending.event(turned.clone().event(ending.go))?;
         self.before = Some(AbortOnDropHandle::new(tokio::spawn(ending.end_unseen())));
         self.progress.taken_over(&self.trial.facts, self.trial.go - self.began);
         self.happened(turned)?;
+        // Whoever reads of this trial alone has to know what was going on when it began.
+        let bench = &self.ground.bench;
+        let on: Vec<Happening> = bench
+            .on_now()
+            .iter()
+            .map(|(name, members)| Happening::now("overload_on", name, bench.names(members).join(", ")))
+            .collect();
+        on.into_iter().try_for_each(|happening| self.happened(happening))?;
         if switched {
             self.timeline.replace(self.ground, setup.plan, self.trial.go);
         }

@@ -168,7 +168,7 @@ fn an_interrupted_run_is_gone_on_with() {
             &["--stub", "--vary", "rate=50/s,100/s", "--repeat=2", "--duration=2s", "--set", "w=1"],
             "`w` was not set",
         ),
-        (&["--stub", "--duration=2s"], "it was \"rate=50/s\""),
+        (&["--stub", "--duration=2s"], "a run of one trial"),
     ] {
         let refused = resume(&directory, other);
         assert!(refused.assert_code(2).stderr.contains(part), "{other:?}: {}", refused.stderr);
@@ -194,6 +194,15 @@ fn an_interrupted_run_is_gone_on_with() {
     running.finish();
     let directory = place.runs().into_iter().find(|directory| !directory.join("run.json").exists()).unwrap();
     assert!(directory.join("run.partial.json").exists());
+    let at = directory.to_str().unwrap();
+    let first = finish(&mut overdrive(["compare", at, &format!("{at}:trial=1")]));
+    assert!(first.assert_code(0).stdout.contains("goodput"), "what had ended can be read: {}", first.stderr);
+    // A start that does not get as far as load takes nothing away.
+    let before = std::fs::read(directory.join("intervals.csv")).unwrap();
+    let nobody = ["--uri", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300"];
+    let unreachable = resume(&directory, &[&args[1..], &nobody].concat());
+    assert!(!unreachable.status.success());
+    assert_eq!(std::fs::read(directory.join("intervals.csv")).unwrap(), before);
     resume(&directory, &args).assert_code(0);
     assert_whole(&directory);
 

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::matrix::Prepared;
-use crate::command::UsageError;
+use crate::client::version::DRIVER_VERSION;
+use crate::command::{Outcome, UsageError};
 use crate::results::resume::Earlier;
+use crate::results::run_json::without_uris;
+use crate::results::{HostFacts, RunFacts};
+use crate::stderr::tell;
+use crate::stub;
 use crate::variants::Place;
 
 /// Options that differ between two starts of one run: a lab or a fault is named anew.
@@ -28,6 +34,9 @@ pub fn left(
             "--resume {shown}: {what}; give the profile and the arguments that it was started with"
         ))
     };
+    if places.len() == 1 {
+        return Err(refused("a run of one trial is run anew".to_owned()));
+    }
     if earlier.profile_text != profile_text {
         return Err(refused("it was started with another profile".to_owned()));
     }
@@ -45,12 +54,38 @@ pub fn left(
     Ok(places.iter().filter(|place| !whole.contains(&u64::from(place.trial))).copied().collect())
 }
 
+/// All trials are whole; but the start that brought the last to its end may have been killed before it said so.
+pub fn nothing_left(earlier: &Earlier) -> anyhow::Result<Outcome> {
+    let directory = &earlier.directory;
+    if !earlier.is_finished() {
+        let facts = RunFacts {
+            started: earlier.started,
+            ended: Timestamp::now(),
+            complete: true,
+            host: HostFacts::detect(),
+            notes: Vec::new(),
+            earlier: earlier.trials.clone(),
+        };
+        directory.finish(&facts, &[])?;
+    }
+    tell(&format!("all {} trials of {} are whole", earlier.trials.len(), directory.path().display()));
+    Ok(if earlier.has_crossed() { Outcome::ThresholdCrossed } else { Outcome::Done })
+}
+
 /// In what a trial that was stored differs from the one that would run in its place.
 fn difference(stored: &Value, place: &Place, variant: &Prepared) -> Option<String> {
     if stored["variant"] != variant.variant.name.as_str() || stored["repeat"] != place.repeat {
         return Some(format!("it was {}", stored["variant"]));
     }
-    let plan = serde_json::to_value(&*variant.plan).ok()?;
+    if stored["driver_version"] != DRIVER_VERSION {
+        return Some(format!("its driver was {}", stored["driver_version"]));
+    }
+    let notes = stored["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    if script(notes) != script(variant.notes.iter().map(String::as_str)) {
+        return Some("its stub answered otherwise, or there was none".to_owned());
+    }
+    let mut plan = serde_json::to_value(&*variant.plan).ok()?;
+    without_uris(&mut plan);
     if let Some(key) = first_difference(&stored["plan"], &plan) {
         return Some(format!("its `{key}` differs"));
     }
@@ -58,6 +93,11 @@ fn difference(stored: &Value, place: &Place, variant: &Prepared) -> Option<Strin
     let (was, is) = (values(&stored["options"]), values(&options));
     let changed = was.iter().chain(&is).find(|(name, _)| was.get(*name) != is.get(*name));
     changed.map(|(name, _)| format!("`{name}` was {}", was.get(name).map_or("not set", |value| value)))
+}
+
+/// How a stub answers, if there is one.
+fn script<'a>(mut notes: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    notes.find_map(|note| note.strip_prefix(stub::NOTE))
 }
 
 fn first_difference(was: &Value, is: &Value) -> Option<String> {
