@@ -32,6 +32,9 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How progress is told: one finished sentence at a time.
 pub type Say<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
+/// How many members it has unless told otherwise.
+pub const SIZE: u8 = 3;
+
 /// What kind of lab is wanted.
 #[derive(Clone, Debug)]
 pub struct LabOptions {
@@ -55,7 +58,7 @@ impl LabOptions {
 
     /// The same for programs that are not overdrive (tests, benches): they say where overdrive is.
     pub fn kept_by(keeper: impl Into<PathBuf>) -> Self {
-        Self { mongod: None, members: 3, keeper: keeper.into(), gates: None }
+        Self { mongod: None, members: SIZE, keeper: keeper.into(), gates: None }
     }
 }
 

@@ -55,7 +55,7 @@ pub struct Setup {
     pub variant: String,
     /// Every option that varies or is set anywhere in the run, with its value in this trial.
     pub params: Vec<(String, Option<String>)>,
-    /// Of a live trial where the knobs stand; else empty.
+    /// Where the knobs stand; empty where there are none.
     pub knobs: Vec<(String, String)>,
     /// Where the run's results go.
     pub keeping: Arc<Keeping>,

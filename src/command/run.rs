@@ -29,6 +29,7 @@ use crate::results::{HostFacts, RunFacts, Summary};
 use crate::stderr::tell;
 use crate::stub::Script;
 use crate::thresholds::{Verdict, evaluate};
+use crate::trial::live::Stand;
 use crate::trial::{self, Finished, Keeping, Setup};
 use crate::tui::{self, Screen, Theme};
 use crate::units::Span;
@@ -54,8 +55,12 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     // Options that no deployment would take are told before a lab is started for them.
     let uri = given.clone().map_or_else(|| Uri::parse(LIKE_THE_LAB), Ok)?;
     let mut variants = matrix::prepare(&profile, &args, &uri)?;
-    if given.is_some() {
-        variants.iter().try_for_each(|variant| checks::faults(&variant.plan, &args.allow_faults))?;
+    match (&given, &args.stub) {
+        (Some(_), _) => {
+            variants.iter().try_for_each(|variant| checks::faults(&variant.plan, &args.allow_faults))?;
+        }
+        (None, None) => variants.iter().try_for_each(|variant| checks::members(&variant.plan))?,
+        (None, Some(_)) => {}
     }
     let all = order(variants.len(), args.repeat);
     let earlier = args.resume.as_deref().map(Earlier::read).transpose().map_err(UsageError::new)?;
@@ -105,6 +110,13 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         crossed: earlier.as_ref().is_some_and(Earlier::has_crossed),
         earlier,
     };
+    if let Some(earlier) = &run.earlier {
+        run.progress.note(&format!(
+            "going on: {} of {} trials are whole, and in the files; what follows is of the others",
+            earlier.trials.len(),
+            run.planned
+        ));
+    }
     let (trials, failure) = run.trials(&places, &mut interrupts).await;
     let stopped = stop_lab(run.lab.take(), &mut interrupts).await;
     let keeping = Arc::clone(&run.keeping);
@@ -291,7 +303,10 @@ impl Run {
             place,
             variant: variant.variant.name.clone(),
             params,
-            knobs: Vec::new(),
+            knobs: match self.turns {
+                Some(_) => Stand::of(&variant.target).knobs(&variant.plan),
+                None => Vec::new(),
+            },
             keeping: Arc::clone(&self.keeping),
             notes: variant.notes.clone(),
             lab: self.lab.clone(),

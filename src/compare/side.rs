@@ -127,9 +127,11 @@ impl Side {
             (Some(last), false) => {
                 let value = setting(self.first(), &last).unwrap_or_default();
                 let all = varying.join(", ");
+                // Conditions are joined by commas.
+                let joint = if name.contains(':') { ',' } else { ':' };
                 return Err(Error::asked(format!(
                     "the trials of '{name}' differ in {all} and {last}: choose among them until one is left, like \
-                     '{name}:{last}={value}', or give two sides"
+                     '{name}{joint}{last}={value}', or give two sides"
                 )));
             }
         };

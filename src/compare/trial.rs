@@ -168,7 +168,7 @@ fn begin(directory: &Path, run: &Value, table: &Table, row: &StringRecord) -> Re
         other => other.to_string(),
     };
     let mut params = table.params(row);
-    let knobs = stored["knobs"].as_object().into_iter().flatten();
+    let knobs = stored["knobs"].as_object().filter(|_| live).into_iter().flatten();
     params.extend(knobs.filter_map(|(name, value)| Some((name.clone(), Some(value.as_str()?.to_owned())))));
     Ok(Trial {
         directory: directory.to_owned(),

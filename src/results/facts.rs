@@ -32,7 +32,7 @@ pub struct TrialFacts {
     /// Every option that was varied or set anywhere in the run, with its value in this trial: the `param_` columns. All
     /// trials of a run must have the same names in the same order.
     pub params: Vec<(String, Option<String>)>,
-    /// Of a live trial where the knobs stand; else empty.
+    /// Where the knobs stand; empty where there are none.
     pub knobs: Vec<(String, String)>,
     /// Per connection-string option its value and where it came from, for run.json.
     pub options: serde_json::Value,

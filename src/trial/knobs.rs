@@ -31,6 +31,13 @@ pub struct Successor {
     pub engine: Engine,
 }
 
+/// Times that people read need no more digits.
+fn rounded_up(time: Duration) -> Duration {
+    let step = 100;
+    let steps = time.as_millis().div_ceil(step);
+    Duration::from_millis(u64::try_from(steps * step).unwrap_or(u64::MAX))
+}
+
 type Preparing = Pin<Box<dyn Future<Output = anyhow::Result<Box<Successor>>> + Send>>;
 
 /// What is to be done about the knobs.
@@ -104,7 +111,7 @@ impl<'a> Knobs<'a> {
     /// Why there is none; the knobs stand where they stood, then.
     pub fn prepare(&mut self, first: &Setup, began: Instant) -> Result<(), String> {
         self.due = None;
-        let at = Instant::now() + LEAD;
+        let at = began + rounded_up(began.elapsed() + LEAD);
         let number = u32::try_from(self.variants.len()).unwrap_or(u32::MAX);
         let place = Place { trial: first.place.trial + number + 1, variant: 0, repeat: 1 };
         let made = live::setup(first, &self.wanted, place, at - began);

@@ -101,7 +101,7 @@ impl Stand {
     }
 
     /// The knobs and where they stand, on a plan that was there before any was turned.
-    fn knobs(&self, plan: &Plan) -> Vec<(String, String)> {
+    pub fn knobs(&self, plan: &Plan) -> Vec<(String, String)> {
         let (load, amount) = match &plan.load.model {
             Model::Closed { workers } => ("workers", stepped_workers(*workers, self.load).to_string()),
             Model::Open { stages, .. } => match stages[..] {

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use bson::doc;
 use mongodb::bson::Document;
-use serde_json::Value;
 
 use crate::support::{Place, Row, assert_sums, block_on, count, finish, overdrive, run_json, table};
 use crate::terminal::{Output, Terminal};
@@ -86,7 +85,7 @@ fn turned_knobs_make_live_trials_of_one_load() {
     assert_eq!(of("live"), ["false", "true", "true"]);
     let run = run_json(directory);
     let told = |trial: usize, knob: &str| run["trials"][trial]["knobs"][knob].clone();
-    assert_eq!([0, 1, 2].map(|t| told(t, "maxAdaptiveRetries")), [Value::Null, "4".into(), "4".into()]);
+    assert_eq!([0, 1, 2].map(|t| told(t, "maxAdaptiveRetries")), ["2", "4", "4"]);
     assert_eq!([1, 2].map(|t| told(t, "rate")), ["250/s", "250/s"]);
     assert_eq!([1, 2].map(|t| told(t, "overload")), ["timeline", "on"]);
     let results = ["taken_over", "taken_over", "cut"];
@@ -143,10 +142,13 @@ fn assert_left_out(directory: &Path) {
     let all = finish(&mut overdrive(["compare", at, at]));
     all.assert_code(2);
     assert!(all.stderr.contains("2 live trials are left out"), "{}", all.stderr);
+    // How long each ran differs by nature; the rate is a knob that was turned.
     let sides = [format!("{at}:live=true,trial=1"), format!("{at}:live=true,trial=2")];
-    let chosen = finish(&mut overdrive(["compare", &sides[0], &sides[1], "--across", "load,overload"]));
+    let chosen = finish(&mut overdrive(["compare", &sides[0], &sides[1]]));
     chosen.assert_code(0);
     assert!(chosen.stdout.contains("maxAdaptiveRetries is 2 and 4"), "{}", chosen.stdout);
+    let differ = finish(&mut overdrive(["compare", &format!("{at}:live=true")]));
+    assert!(differ.assert_code(2).stderr.contains(",rate="), "{}", differ.stderr);
 }
 
 #[test]

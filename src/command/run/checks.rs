@@ -7,8 +7,9 @@ use anyhow::Context;
 use crate::cli::RunArgs;
 use crate::client::uri::Uri;
 use crate::command::{UsageError, check_mongod, refuse_uri};
+use crate::lab::SIZE;
 use crate::plan::staleness::HEARTBEATS;
-use crate::plan::{Model, Overload, Plan};
+use crate::plan::{Members, Model, Overload, Plan};
 use crate::stderr::{flush, tell};
 
 /// What can be told of the arguments without a connection.
@@ -36,16 +37,42 @@ pub async fn arguments(args: &RunArgs, given: bool) -> Result<(), UsageError> {
 
 /// Faults hit everyone who uses a deployment; on one that is not ours they have to be named.
 pub fn faults(plan: &Plan, allowed: &[String]) -> Result<(), UsageError> {
-    for Overload { name, fault, .. } in &plan.overloads {
-        let kind = fault.kind();
-        if fault.needs_lab() {
+    if let Some(Overload { name, fault, .. }) =
+        plan.overloads.iter().find(|overload| overload.fault.needs_lab())
+    {
+        return Err(UsageError::new(format!(
+            "overload '{name}': {} is done to processes, so it takes the lab: leave the connection string out",
+            fault.kind()
+        )));
+    }
+    let refused: Vec<&Overload> = plan
+        .overloads
+        .iter()
+        .filter(|overload| !allowed.iter().any(|a| a == overload.fault.kind()))
+        .collect();
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let each: Vec<String> = refused
+        .iter()
+        .map(|Overload { name, fault, .. }| {
+            format!("overload '{name}' puts {} on servers that are not the lab", fault.kind())
+        })
+        .collect();
+    let mut kinds: Vec<&str> = refused.iter().map(|overload| overload.fault.kind()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    Err(UsageError::new(format!("{}: allow it with --allow-faults={}", each.join("; "), kinds.join(","))))
+}
+
+/// The lab's members are known before it is there.
+pub fn members(plan: &Plan) -> Result<(), UsageError> {
+    for Overload { name, members, .. } in &plan.overloads {
+        let Members::Numbers(numbers) = members else { continue };
+        if let Some(beyond) = numbers.iter().find(|&&number| number >= usize::from(SIZE)) {
             return Err(UsageError::new(format!(
-                "overload '{name}': {kind} is done to processes, so it takes the lab: leave the connection string out"
-            )));
-        }
-        if !allowed.iter().any(|a| a == kind) {
-            return Err(UsageError::new(format!(
-                "overload '{name}' puts {kind} on servers that are not the lab: allow it with --allow-faults={kind}"
+                "overload '{name}': there is no member {beyond}, the lab has {SIZE}: 0 to {}",
+                SIZE - 1
             )));
         }
     }

@@ -7,6 +7,9 @@ use serde_json::Value;
 use super::Part;
 use crate::compare::trial::Trial;
 
+/// In what live trials differ by nature.
+const OF_THE_MOMENT: [&str; 4] = [".duration is ", ".warmup is ", ".for is ", ".at is "];
+
 /// How many differences of one kind are told.
 const TOLD: usize = 3;
 
@@ -31,6 +34,10 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
         let (mine, other) = (ours.get(key).unwrap_or(&Value::Null), theirs.get(key).unwrap_or(&Value::Null));
         let mut leaves = Vec::new();
         collect(key, mine, other, &mut leaves);
+        if a.live == "true" && b.live == "true" {
+            // How long each was, and how far into it an overload began, is when a hand turned a knob.
+            leaves.retain(|leaf| !OF_THE_MOMENT.iter().any(|key| leaf.contains(key)));
+        }
         let more = leaves.len().saturating_sub(TOLD);
         found.extend(leaves.into_iter().take(TOLD).map(|what| Difference { part, what }));
         if more > 0 {
