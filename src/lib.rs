@@ -55,6 +55,7 @@ pub mod profile;
 pub mod progress;
 pub mod report;
 pub mod results;
+pub mod search;
 pub mod snapshot;
 pub mod stats;
 pub mod stderr;
