@@ -12,7 +12,11 @@
 //! failure may do so because the deployment still suffers from that one. So those that fail on the way down are tried once
 //! more when something has held, if they still matter.
 
+mod findings;
+
 use serde::Serialize;
+
+pub use findings::{Findings, Step};
 
 /// Two rates of which the lower one holds and the higher one fails are near enough if their quotient is no larger.
 pub const NEAR: f64 = 1.05;
@@ -166,7 +170,8 @@ impl Search {
         };
         let next = rounded(lowest / 2.0);
         let confirmed_none = history.iter().any(|tried| tried.role == Role::Confirm);
-        match next < rounded(self.first * FLOOR) {
+        // Each halving may have been rounded down.
+        match next < self.first * FLOOR * 0.9 {
             true if confirmed_none => Next::End(Ending::NoneConfirmed),
             true => Next::End(Ending::NoneHeld),
             false => Next::Try(Role::Step, next),
@@ -181,10 +186,7 @@ fn middle(low: f64, high: f64) -> f64 {
 
 /// To three digits: more say nothing, and names should be short.
 fn rounded(rate: f64) -> f64 {
-    let digits = rate.log10().floor() - 2.0;
-    let (digits, scale) = if digits > 0.0 { (digits, 1.0) } else { (0.0, 10_f64.powf(-digits)) };
-    let unit = 10_f64.powf(digits);
-    ((rate / unit) * scale).round() * unit / scale
+    format!("{rate:.2e}").parse().unwrap_or(rate)
 }
 
 #[cfg(test)]

@@ -34,8 +34,7 @@ impl Verdict {
 
     /// Its figure as people read it.
     pub fn seen(&self) -> String {
-        let show = |value| self.condition.metric.show(value);
-        self.value.map_or_else(|| "no data".to_owned(), show)
+        self.condition.shown(self.value)
     }
 }
 
@@ -52,6 +51,11 @@ impl Condition {
     /// Whether it holds there; `None` when nobody can tell.
     pub fn holds(&self, summary: &Summary) -> Option<bool> {
         self.value(summary).map(|value| self.is_met_by(value))
+    }
+
+    /// A value of its figure as people read it.
+    pub fn shown(&self, value: Option<f64>) -> String {
+        value.map_or_else(|| "no data".to_owned(), |value| self.metric.show(value))
     }
 
     /// Whether it holds for this value of its figure.

@@ -18,6 +18,7 @@ mod profiles;
 mod recovery;
 mod running;
 mod screen;
+mod search;
 mod staleness;
 mod support;
 mod tables;
