@@ -41,6 +41,7 @@ Examples:
   overdrive run --vary maxAdaptiveRetries=0,2,5 --repeat 5
   overdrive run my.toml --uri mongodb://127.0.0.1:27017
   overdrive run read-heavy --stub=service=1ms      a server that is known: are the numbers true?
+  overdrive run mixed --find-max 'error_rate<1%'   the largest rate that holds that
   overdrive run mixed --fail-if 'error_rate>1%'    end with exit code 3 if that is what it came to
   overdrive calibrate                              what this machine can do
   overdrive run --ui lines                         a line each second instead of the screen
@@ -48,8 +49,9 @@ Examples:
   overdrive compare results/A results/B            what is better and what is worse
   overdrive report results/A -o report.html        a page to look at, print or pass on
 
-Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 a threshold was crossed (run) or
-something got worse (compare --fail-on-regression), 130 interrupted with results kept.
+Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 a threshold was crossed or no rate
+confirmed (run), or something got worse (compare --fail-on-regression), 130 interrupted with
+results kept.
 1 comes before all others; between 3 and 130 the first reason wins";
 
 /// The subcommands.
@@ -112,6 +114,20 @@ pub struct RunArgs {
     /// Run each variant so often, there and back, so that drift meets all alike
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
+    /// Search the largest rate at which this holds, like 'error_rate < 1%' or 'latency_p99 < 50ms': doubles the rate, from
+    /// that of --rate or the profile, until a trial fails, then bisects to within 5 %, and waits after each failure until
+    /// the deployment is back; in quotes, as often as wanted: all of them must hold. Exit code 3 if no rate was confirmed
+    #[arg(long, value_name = "EXPR", value_parser = condition)]
+    pub find_max: Vec<Condition>,
+    /// With --find-max: how long the rate that was found is measured again, if that is longer than --duration
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "60s",
+        requires = "find_max",
+        allow_hyphen_values = true
+    )]
+    pub confirm_for: Span,
     /// Go on with a run of several trials that was interrupted, in its directory: give the profile and the arguments that
     /// it was started with; trials that were whole are not run again, and --out and --label say nothing more
     #[arg(long, value_name = "DIR")]

@@ -35,6 +35,8 @@ pub enum Outcome {
     Regression,
     /// A trial came to what it must not come to, or was ended early because of it.
     ThresholdCrossed,
+    /// A search confirmed no rate.
+    NothingFound,
     /// The user asked for an end; what there is was kept.
     Interrupted,
 }

@@ -25,6 +25,9 @@
 //! engine knows nothing of labs, faults, files or screens, so that it can run in another process. Thresholds are the
 //! coordinator's, too: it stops a trial that has become hopeless as it does when a user asks for an end.
 //!
+//! A search for the largest rate is a run of which each trial follows from what those before came to; which one does is
+//! a pure function of that ([`search`]).
+//!
 //! The words, everywhere: an *operation* is what the workload wants done; a *call* is one application try of it; a
 //! *command* is what a call sends; an *attempt* is one try of a command on a server. *Retries* are attempts less commands.
 //! An attempt is *rejected* when it fails with the label `SystemOverloadedError`.
@@ -57,6 +60,7 @@ pub mod profile;
 pub mod progress;
 pub mod report;
 pub mod results;
+pub mod search;
 pub mod snapshot;
 pub mod stats;
 pub mod stderr;

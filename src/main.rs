@@ -13,7 +13,7 @@ async fn main() -> ExitCode {
     overdrive::panics::ending();
     let code = match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Regression | Outcome::ThresholdCrossed) => ExitCode::from(3),
+        Ok(Outcome::Regression | Outcome::ThresholdCrossed | Outcome::NothingFound) => ExitCode::from(3),
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             let text = format!("{error:#}");

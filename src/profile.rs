@@ -43,7 +43,7 @@ pub use overrides::{OverrideErrors, Overrides};
 pub use resolve::{resolve, stretched};
 pub use secrets::{looks_like_uri, masked, masked_argument};
 pub use source::Source;
-pub use thresholds::condition;
+pub use thresholds::{condition, impossible};
 
 use mistakes::Mistakes;
 use reader::Table;

@@ -15,6 +15,7 @@ pub mod human;
 pub mod markdown;
 pub mod plot;
 pub mod plots;
+pub mod search;
 pub mod series;
 pub mod stored;
 
@@ -53,11 +54,7 @@ fn matrix(trials: &[Summary]) -> String {
     let table = figures("trial: variant (repeat)", rows);
     let mut text = format!("All operations over the whole measured time of each trial:\n{table}");
     text.push_str(&failed(trials));
-    for summary in trials.iter().filter(|summary| !summary.broken.is_empty()) {
-        for sentence in &summary.broken {
-            let _ = write!(text, "\nBROKEN: trial {}: {sentence}", summary.facts.trial);
-        }
-    }
+    text.push_str(&broken(trials));
     let mut told: Vec<&String> = Vec::new();
     for summary in trials {
         for note in summary.notes.iter().filter(|note| !told.contains(note)).collect::<Vec<_>>() {
@@ -76,6 +73,12 @@ fn matrix(trials: &[Summary]) -> String {
     }
     text.push('\n');
     text
+}
+
+/// What does not add up in many trials.
+fn broken(trials: &[Summary]) -> String {
+    let each = trials.iter().flat_map(|of| of.broken.iter().map(|sentence| (of.facts.trial, sentence)));
+    each.map(|(trial, sentence)| format!("\nBROKEN: trial {trial}: {sentence}")).collect()
 }
 
 /// A trial among others.

@@ -6,6 +6,7 @@
 //!   intervals.csv servers.csv events.csv latency.hlog   grow while a trial runs, flushed every interval
 //!   summary.csv retries.csv backoff.csv errors.csv recovery.csv   get their rows when a trial ends
 //!   staleness.csv                                 so does this, if there is a staleness probe
+//!   search.csv                                    a row when a trial of a search ends
 //!   run.partial.json                              while a run of several trials goes on: those that have ended
 //!   run.json                                      written last: its presence means complete
 //! results/runs.csv                                one row per trial of any run
@@ -20,12 +21,13 @@ pub mod figures;
 pub(crate) mod hlog;
 mod host;
 pub(crate) mod intervals;
-mod notes;
+pub(crate) mod notes;
 mod recording;
 pub mod recovery;
 pub mod resume;
 pub mod run_json;
 mod runs_csv;
+pub mod search;
 mod servers;
 pub mod staleness;
 pub mod summary;

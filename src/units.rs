@@ -173,12 +173,15 @@ impl From<Offset> for String {
 pub struct Rate(f64);
 
 impl Rate {
+    /// The highest there is, in operations per second.
+    pub const MOST: f64 = 1e7;
+
     /// Checks the bounds.
     ///
     /// # Errors
     /// When the number is not above 0, not finite, or beyond ten million.
     pub fn per_second(rate: f64) -> Result<Self, UnitError> {
-        if rate > 0.0 && rate <= 1e7 {
+        if rate > 0.0 && rate <= Self::MOST {
             Ok(Self(rate))
         } else {
             Err(UnitError(format!(

@@ -3,6 +3,7 @@
 mod checks;
 mod matrix;
 mod resume;
+mod search;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use self::matrix::Prepared;
+use self::search::Hunt;
 use super::target::given_uri;
 use super::{Outcome, UsageError, colour, open_profile, print, stub};
 use crate::cli::{RunArgs, Ui};
@@ -26,6 +28,7 @@ use crate::progress::{Lines, Progress, Silent};
 use crate::report;
 use crate::results::resume::Earlier;
 use crate::results::{HostFacts, RunFacts, Summary};
+use crate::search::Findings;
 use crate::stderr::tell;
 use crate::stub::Script;
 use crate::thresholds::{Verdict, evaluate};
@@ -54,7 +57,11 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     checks::arguments(&args, given.is_some()).await?;
     // Options that no deployment would take are told before a lab is started for them.
     let uri = given.clone().map_or_else(|| Uri::parse(LIKE_THE_LAB), Ok)?;
-    let mut variants = matrix::prepare(&profile, &args, &uri)?;
+    let mut hunt = Hunt::asked_for(&profile, &args, &uri)?;
+    let mut variants = match &hunt {
+        Some(hunt) => vec![hunt.first()?],
+        None => matrix::prepare(&profile, &args, &uri)?,
+    };
     match (&given, &args.stub) {
         (Some(_), _) => {
             variants.iter().try_for_each(|variant| checks::faults(&variant.plan, &args.allow_faults))?;
@@ -72,7 +79,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         return resume::nothing_left(earlier);
     }
     if args.dry_run {
-        print(&dry_run(&args, given.as_ref(), &variants, &places))?;
+        let searched = hunt.as_ref().map(|hunt| format!("\n{hunt}\n")).unwrap_or_default();
+        print(&(dry_run(&args, given.as_ref(), &variants, &places) + &searched))?;
         return Ok(Outcome::Done);
     }
     if args.ui == Ui::Tui && !tui::is_possible() {
@@ -80,11 +88,12 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     }
     if let Some(uri) = &given {
         // While Ctrl-C still ends this program by itself: it is an answer, too.
-        checks::confirm(uri, variants.iter().map(|variant| &*variant.plan), args.yes)?;
+        let more = hunt.as_ref().map(Hunt::to_string);
+        checks::confirm(uri, variants.iter().map(|variant| &*variant.plan), more, args.yes)?;
     }
     let mut interrupts = Interrupts::listen()?;
     // What is held against each other must not be changed by hand, and a stub's script belongs to one trial.
-    let by_hand = all.len() == 1 && args.stub.is_none();
+    let by_hand = all.len() == 1 && args.stub.is_none() && hunt.is_none();
     let (progress, turns) = progress(&args, by_hand, &interrupts)?;
     let lab = match (given, &args.stub) {
         (None, None) => Some(Arc::new(start_lab(&variants, args.mongod.as_deref(), &interrupts).await?)),
@@ -93,22 +102,25 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     if let Some(lab) = &lab {
         let uri = Uri::parse(lab.uri())?;
         variants.iter_mut().try_for_each(|variant| variant.retarget(&uri))?;
+        hunt.iter_mut().for_each(|hunt| hunt.uri = uri.clone());
     }
     let keeping = match &earlier {
         Some(earlier) => Keeping::going_on(earlier.clone()),
-        None => Keeping::new(args.out, args.label, profile.text),
+        None => Keeping::new(args.out.clone(), args.label.clone(), profile.text.clone()),
     };
     let keeping = Arc::new(keeping);
     let mut run = Run {
         variants,
         lab,
-        script: args.stub,
+        script: args.stub.clone(),
         keeping,
         progress,
         turns,
         planned: all.len(),
         crossed: earlier.as_ref().is_some_and(Earlier::has_crossed),
         earlier,
+        told: Vec::new(),
+        search: None,
     };
     if let Some(earlier) = &run.earlier {
         run.progress.note(&format!(
@@ -117,7 +129,10 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
             run.planned
         ));
     }
-    let (trials, failure) = run.trials(&places, &mut interrupts).await;
+    let (trials, failure) = match &hunt {
+        Some(hunt) => run.search(hunt, &mut interrupts).await,
+        None => run.trials(&places, &mut interrupts).await,
+    };
     let stopped = stop_lab(run.lab.take(), &mut interrupts).await;
     let keeping = Arc::clone(&run.keeping);
     let Some(directory) = keeping.found().filter(|_| !trials.is_empty()) else {
@@ -133,12 +148,18 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     directory.finish(&facts, &trials)?;
     // The terminal has to be given back before anything is printed on it.
     drop(run.progress);
-    print(&report::render(&trials, directory.path()))?;
+    print(&match &run.search {
+        Some(findings) => report::search::render(findings, &trials, directory.path()),
+        None => report::render(&trials, directory.path()),
+    })?;
     if trials.iter().any(|trial| !trial.broken.is_empty()) {
         bail!("the numbers do not add up, so this run cannot be trusted");
     }
     failure.map_or(Ok(()), Err)?;
     stopped?;
+    if let Some(findings) = &run.search {
+        return Ok(search::outcome(findings));
+    }
     Ok(match (run.crossed, interrupts.any()) {
         (true, _) => Outcome::ThresholdCrossed,
         (false, true) => Outcome::Interrupted,
@@ -183,6 +204,10 @@ struct Run {
     earlier: Option<Earlier>,
     /// Whether a trial crossed a threshold before the user asked for an end: the first reason wins.
     crossed: bool,
+    /// What has been said of variants: each note once.
+    told: Vec<String>,
+    /// What a search has come to, once it is under way.
+    search: Option<Findings>,
 }
 
 impl Run {
@@ -237,14 +262,18 @@ impl Run {
         let earlier = self.earlier.as_ref().map_or_else(Vec::new, |earlier| earlier.trials.clone());
         let began = self.earlier.as_ref().map(|earlier| earlier.started);
         let ran = earlier.len() + trials.iter().filter(|trial| !trial.facts.plan.live).count();
-        let short = (ran < self.planned).then(|| format!("{ran} of {} trials ran", self.planned));
+        let (complete, short) = match &self.search {
+            Some(findings) => (findings.ending.is_some(), "the search did not come to its end".to_owned()),
+            None => (ran == self.planned, format!("{ran} of {} trials ran", self.planned)),
+        };
         RunFacts {
             started: began.or_else(|| Some(trials.first()?.facts.go)).unwrap_or_else(Timestamp::now),
             ended: Timestamp::now(),
-            complete: ran == self.planned,
+            complete,
             host: HostFacts::detect(),
-            notes: short.into_iter().collect(),
+            notes: (!complete).then_some(short).into_iter().collect(),
             earlier,
+            search: self.search.as_ref().map(Findings::json),
         }
     }
 
@@ -294,8 +323,11 @@ impl Run {
             }
             None => None,
         };
-        if place.repeat == 1 {
-            variant.notes.iter().for_each(|note| self.progress.note(note));
+        for note in &variant.notes {
+            if !self.told.contains(note) {
+                self.progress.note(note);
+                self.told.push(note.clone());
+            }
         }
         let setup = Setup {
             plan: Arc::clone(&variant.plan),

@@ -137,6 +137,15 @@ impl<'a> Names<'a> {
     }
 }
 
+/// Whether there can be what conditions on this plan are about; a sentence for each that there cannot.
+pub fn impossible(conditions: &[Condition], plan: &Plan) -> Vec<String> {
+    let names = Names::of(&plan.operations, &plan.overloads);
+    let told = |condition: &Condition| {
+        names.check(condition).err().map(|mistake| format!("'{condition}': {}", sentence(&mistake)))
+    };
+    conditions.iter().filter_map(told).collect()
+}
+
 /// Thresholds on what this plan will have nothing of; one sentence each.
 pub fn doubts(plan: &Plan) -> Vec<String> {
     let measured = |segment: &str| {

@@ -14,6 +14,9 @@ const MISSED_SHARE: f64 = 0.01;
 /// A true rate that is below the goodput by more than this share is told.
 const LATER_SHARE: f64 = 0.05;
 
+/// So few operations that are left open more at the end than at the start are no backlog.
+const FEW_OPEN: u64 = 10;
+
 /// How many standard deviations a random number of arrivals may be off.
 const DEVIATIONS: f64 = 4.0;
 
@@ -47,13 +50,7 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
     notes.extend(missed(facts, whole));
     // What a run that was cut short counts as completed is over the time in which it ended, too.
     notes.extend(completed_later(whole).filter(|_| ran_through));
-    if saturated(facts, whole) {
-        notes.push(format!(
-            "the load generator used {:.1} of {} processors: the numbers may show its limit, not the servers'",
-            whole.generator.cpu_share().unwrap_or(0.0),
-            facts.cores
-        ));
-    }
+    notes.extend(saturation(facts, whole));
     let load = &facts.plan.load;
     let (begin, end) = measured_ns(facts, whole);
     let met = |o: &Overload| on_time(load, o).is_some_and(|(on, off)| on < end && begin < off);
@@ -109,13 +106,34 @@ pub(crate) fn missed(facts: &TrialFacts, whole: &SegmentSummary) -> Option<Strin
     let (due_f, started_f) = (ratio(due, 1)?, ratio(started, 1)?);
     // Poisson arrivals are off by the root of their number, which is no fault; what was due and not started is.
     let late = started_f < due_f * (1.0 - MISSED_SHARE);
-    let few = due_f < wanted * (1.0 - MISSED_SHARE) - DEVIATIONS * wanted.sqrt();
-    (late || few).then(|| {
+    (late || few(due_f, wanted)).then(|| {
         format!(
             "target missed: {wanted:.0} operations were wanted in the measured time, {due} were due and {started} \
              started; {}",
-            limit(facts, whole)
+            limit(facts, whole).0
         )
+    })
+}
+
+/// Whether fewer operations were due than chance explains.
+fn few(due: f64, wanted: f64) -> bool {
+    due < wanted * (1.0 - MISSED_SHARE) - DEVIATIONS * wanted.sqrt()
+}
+
+/// Whether operations piled up in the measured time, or fewer were due than were wanted: such a rate was not held, however
+/// well all of them end. Says how much and what was short, and whether that may have been the load generator itself.
+pub(crate) fn fell_behind(facts: &TrialFacts, whole: &SegmentSummary) -> Option<(String, bool)> {
+    let wanted = whole.all().target_ops_per_s? * whole.duration_s;
+    let (due, ended) = (whole.generator.due, whole.generator.ended);
+    let more = due.saturating_sub(ended);
+    let piled_up = more > FEW_OPEN && ratio(more, due)? > LATER_SHARE;
+    (piled_up || few(ratio(due, 1)?, wanted)).then(|| {
+        let (limit, is_generator) = limit(facts, whole);
+        let told = format!(
+            "not kept up with: {wanted:.0} operations were wanted in the measured time, {due} were due and {ended} ended; \
+             {limit}"
+        );
+        (told, is_generator)
     })
 }
 
@@ -133,19 +151,32 @@ fn completed_later(whole: &SegmentSummary) -> Option<String> {
     })
 }
 
-/// What kept the load from being made.
-fn limit(facts: &TrialFacts, whole: &SegmentSummary) -> String {
+/// What kept the load from being made, and whether it is on this side of the connection.
+fn limit(facts: &TrialFacts, whole: &SegmentSummary) -> (String, bool) {
     let stats = &whole.all().stats;
     let in_driver = stats.latency_ns.saturating_sub(stats.wait_ns);
     let pool = ratio(stats.checkout_ns, in_driver).is_some_and(|share| share > POOL_SHARE);
     match facts.plan.load.model {
-        _ if saturated(facts, whole) => "the load generator's processors were the limit".to_owned(),
-        _ if pool => "connections were the limit (maxPoolSize)".to_owned(),
+        _ if saturated(facts, whole) => ("the load generator's processors were the limit".to_owned(), true),
+        _ if pool => ("connections were the limit (maxPoolSize)".to_owned(), true),
         Model::Open { max_in_flight, .. } if whole.generator.in_flight_max >= u64::from(max_in_flight) => {
-            format!("max_in_flight = {max_in_flight} was the limit, as the servers' answers took long")
+            let limit =
+                format!("max_in_flight = {max_in_flight} was the limit, as the servers' answers took long");
+            (limit, true)
         }
-        _ => "the servers' answers were the limit".to_owned(),
+        _ => ("the servers' answers were the limit".to_owned(), false),
     }
+}
+
+/// Whether the load generator had hardly a processor left.
+pub(crate) fn saturation(facts: &TrialFacts, whole: &SegmentSummary) -> Option<String> {
+    saturated(facts, whole).then(|| {
+        format!(
+            "the load generator used {:.1} of {} processors: the numbers may show its limit, not the servers'",
+            whole.generator.cpu_share().unwrap_or(0.0),
+            facts.cores
+        )
+    })
 }
 
 fn saturated(facts: &TrialFacts, whole: &SegmentSummary) -> bool {

@@ -35,6 +35,8 @@ pub struct RunFacts {
     pub notes: Vec<String>,
     /// The documents of trials that an earlier start of the run has brought to their end.
     pub earlier: Vec<Value>,
+    /// What a search has come to; `None` when it was none.
+    pub search: Option<Value>,
 }
 
 impl RunDirectory {
@@ -86,6 +88,7 @@ fn run(id: &str, facts: &RunFacts, trials: &[Summary]) -> Value {
         "host": facts.host,
         "trials": facts.earlier.iter().cloned().chain(trials.iter().map(trial)).collect::<Vec<_>>(),
         "notes": facts.notes,
+        "search": facts.search,
     });
     without_uris(&mut run);
     run

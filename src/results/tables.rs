@@ -335,5 +335,37 @@ pub struct RunsRow {
     pub live: bool,
 }
 
+/// `search.csv`: one row per trial of a search that was not cut short, in their order. The figures are those of its summary
+/// row for `all`, `all`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "a column's name says what it is, by the rules above and the README's words")]
+pub struct SearchRow {
+    pub run_id: String,
+    /// 1, 2, 3 … for `step` and `confirm`; a `baseline` has the number of the one that it comes before.
+    pub step: u32,
+    pub trial: u32,
+    pub variant: String,
+    /// `step`, `baseline` or `confirm`.
+    pub role: String,
+    pub target_ops_per_s: f64,
+    pub held: bool,
+    /// Why it did not hold; empty where it did.
+    pub reason: String,
+    /// What each condition's figure was, in the unit of its column, as a JSON object; null where there was too little for one.
+    pub figures: String,
+    pub duration_s: f64,
+    pub offered: u64,
+    pub ops_ok: u64,
+    pub offered_ops_per_s: Option<f64>,
+    pub goodput_ops_per_s: Option<f64>,
+    pub completed_ops_per_s: Option<f64>,
+    pub error_rate: Option<f64>,
+    pub loss_rate: Option<f64>,
+    pub amplification: Option<f64>,
+    pub latency_p50_us: Option<u64>,
+    pub latency_p90_us: Option<u64>,
+    pub latency_p99_us: Option<u64>,
+}
+
 #[cfg(test)]
 mod tests;

@@ -35,16 +35,7 @@ impl Verdict {
 
     /// Its figure as people read it.
     pub fn seen(&self) -> String {
-        let Some(value) = self.value else { return "no data".to_owned() };
-        let metric = self.condition.metric;
-        let shown = metric.show(value);
-        // What looks like the limit and is on one side of it needs a word on that.
-        let limit = self.condition.limit;
-        if shown == metric.show(limit) && value.total_cmp(&limit).is_ne() {
-            let side = if value > limit { "above" } else { "below" };
-            return format!("{shown}, just {side}");
-        }
-        shown
+        self.condition.shown(self.value)
     }
 }
 
@@ -67,6 +58,18 @@ impl Condition {
     /// Whether it holds there; `None` when nobody can tell.
     pub fn holds(&self, summary: &Summary) -> Option<bool> {
         self.value(summary).map(|value| self.is_met_by(value))
+    }
+
+    /// A value of its figure as people read it.
+    pub fn shown(&self, value: Option<f64>) -> String {
+        let Some(value) = value else { return "no data".to_owned() };
+        let shown = self.metric.show(value);
+        // What looks like the limit and is on one side of it needs a word on that.
+        if shown == self.metric.show(self.limit) && value.total_cmp(&self.limit).is_ne() {
+            let side = if value > self.limit { "above" } else { "below" };
+            return format!("{shown}, just {side}");
+        }
+        shown
     }
 
     /// Whether it holds for this value of its figure.

@@ -20,6 +20,7 @@ mod recovery;
 mod report;
 mod running;
 mod screen;
+mod search;
 mod staleness;
 mod support;
 mod tables;

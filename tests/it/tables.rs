@@ -105,6 +105,8 @@ fn cells_are_of_their_columns_type(table: &str, rows: &[Row]) {
             assert_eq!(*cell, format!("{time:.3}"), "{place}: UTC to the millisecond");
         } else if column == "params" {
             assert!(serde_json::from_str::<serde_json::Value>(cell).unwrap().is_object(), "{place}");
+        } else if column == "live" {
+            assert!(["true", "false"].contains(&cell), "{place}");
         } else if column.starts_with("param_") || column == "result" || TEXTS.contains(&column.as_str()) {
             let control = cell.chars().any(char::is_control);
             assert!(!control, "{place}");

@@ -79,13 +79,19 @@ pub fn members(plan: &Plan) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Says what will be done to a deployment that is not on this machine, and asks.
-pub fn confirm<'a>(uri: &Uri, plans: impl Iterator<Item = &'a Plan>, yes: bool) -> anyhow::Result<()> {
+/// Says what will be done to a deployment that is not on this machine, and asks. `more` is what plans do not say.
+pub fn confirm<'a>(
+    uri: &Uri,
+    plans: impl Iterator<Item = &'a Plan>,
+    more: Option<String>,
+    yes: bool,
+) -> anyhow::Result<()> {
     if uri.is_loopback() || yes {
         return Ok(());
     }
     let mut each: Vec<String> = plans.map(|plan| intent(uri, plan)).collect();
     each.dedup();
+    each.extend(more);
     tell(&each.join("\n"));
     if !std::io::stdin().is_terminal() {
         return Err(UsageError::new("this deployment is not on this machine: say --yes to load it").into());

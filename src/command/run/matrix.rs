@@ -48,7 +48,11 @@ pub fn prepare(profile: &Profile, args: &RunArgs, uri: &Uri) -> Result<Vec<Prepa
     variants(&args.vary).into_iter().map(|variant| prepare_one(profile, args, uri, variant)).collect()
 }
 
-fn prepare_one(
+/// One of them.
+///
+/// # Errors
+/// Whatever is wrong with it.
+pub fn prepare_one(
     profile: &Profile,
     args: &RunArgs,
     uri: &Uri,

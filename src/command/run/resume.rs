@@ -65,6 +65,7 @@ pub fn nothing_left(earlier: &Earlier) -> anyhow::Result<Outcome> {
             host: HostFacts::detect(),
             notes: Vec::new(),
             earlier: earlier.trials.clone(),
+            search: None,
         };
         directory.finish(&facts, &[])?;
     }

@@ -51,6 +51,26 @@ fn chance_is_no_miss() {
 }
 
 #[test]
+fn a_backlog_is_what_was_due_and_did_not_end() {
+    let behind = |due, left, change| {
+        let summary = summary(plan(), due, left, change);
+        fell_behind(&summary.facts, summary.whole())
+    };
+    assert_eq!(behind(1000, 50, |_| ()), None, "5 %");
+    let told = "not kept up with: 1000 operations were wanted in the measured time, 1000 were due and 949 ended; the \
+                servers' answers were the limit";
+    assert_eq!(behind(1000, 51, |_| ()), Some((told.to_owned(), false)));
+    assert!(
+        behind(1000, 51, |s| s.generator.cpu_ns = 20_000_000_000).is_some_and(|(_, generator)| generator)
+    );
+    assert!(behind(850, 0, |_| ()).is_some_and(|(told, _)| told.contains("850 were due and 850 ended")));
+    // Of few operations some are always under way.
+    let plan = testing::plan_with_stages(&[(10, 10.0, 10.0)]);
+    let summary = summary(plan, 100, 10, |_| ());
+    assert_eq!(fell_behind(&summary.facts, summary.whole()), None);
+}
+
+#[test]
 fn what_was_short_is_named() {
     let limit = |change| missed_by(1000, 50, change).unwrap().split("; ").last().unwrap().to_owned();
     // Two processors for all ten seconds.

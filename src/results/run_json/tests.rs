@@ -24,6 +24,7 @@ fn facts() -> RunFacts {
         host: HostFacts { cores: 2, os: "Linux 6".to_owned(), arch: "x86_64".to_owned(), cpu_model: None },
         notes: Vec::new(),
         earlier: Vec::new(),
+        search: None,
     }
 }
 

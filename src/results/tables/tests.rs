@@ -48,8 +48,11 @@ const EVENTS: &str = "run_id trial variant timestamp elapsed_s phase segment kin
 const RUNS: &str = "schema_version run_id trial variant repeat timestamp profile driver driver_version server_version \
     mechanism model target_ops_per_s workers duration_s offered ops_ok goodput_ops_per_s error_rate loss_rate \
     amplification latency_p50_us latency_p99_us result params completed_ops_per_s live";
+const SEARCH: &str = "run_id step trial variant role target_ops_per_s held reason figures duration_s offered ops_ok \
+    offered_ops_per_s goodput_ops_per_s completed_ops_per_s error_rate loss_rate amplification latency_p50_us \
+    latency_p90_us latency_p99_us";
 
-fn tables() -> [(Vec<String>, &'static str); 11] {
+fn tables() -> [(Vec<String>, &'static str); 12] {
     [
         (columns::<SummaryRow>(), SUMMARY),
         (columns::<IntervalRow<'_>>(), INTERVALS),
@@ -62,6 +65,7 @@ fn tables() -> [(Vec<String>, &'static str); 11] {
         (columns::<StalenessRow<'_>>(), STALENESS),
         (columns::<EventRow<'_>>(), EVENTS),
         (columns::<RunsRow>(), RUNS),
+        (columns::<SearchRow>(), SEARCH),
     ]
 }
 

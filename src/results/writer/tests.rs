@@ -297,8 +297,15 @@ fn trials_of_a_run_share_its_files() {
     assert_eq!(read(root.path().join("runs.csv")).len(), 2);
     let now = trials[0].ended;
     let host = HostFacts::default();
-    let facts =
-        RunFacts { started: now, ended: now, complete: true, host, earlier: Vec::new(), notes: Vec::new() };
+    let facts = RunFacts {
+        started: now,
+        ended: now,
+        complete: true,
+        host,
+        earlier: Vec::new(),
+        notes: Vec::new(),
+        search: None,
+    };
     directory.finish(&facts, &trials).unwrap();
     let files: std::collections::BTreeSet<String> = std::fs::read_dir(directory.path())
         .unwrap()
