@@ -2,6 +2,8 @@
 //!
 //! All of this is by the time at which things happened, not by when operations were due: what is asked is how the servers
 //! and the driver did at that time. The size of the state depends on the number of overloads, never on time.
+//!
+//! An overload that covers all of the measured time is how the servers are in this trial: others are judged against it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -38,7 +40,7 @@ pub struct Recovery {
     pub on_s: Option<f64>,
     /// When it ended, in the same way.
     pub off_s: Option<f64>,
-    /// Goodput in the measured time before it that no other overload covered; `None` without such time.
+    /// Goodput in the measured time before it that no other passing overload covered; `None` without such time.
     pub goodput_before_ops_per_s: Option<f64>,
     /// Goodput while it was on.
     pub goodput_during_ops_per_s: Option<f64>,
@@ -60,7 +62,7 @@ pub(crate) struct Recoveries {
     start_ns: u64,
     end_ns: u64,
     watched: Vec<Watched>,
-    /// The measured time so far that no overload covered, and that none had left in disorder.
+    /// The measured time so far that no passing overload covered, and that none had left in disorder.
     calm: Stretch,
     held: VecDeque<Stretch>,
 }
@@ -137,12 +139,14 @@ impl Recoveries {
                 (on.clamp(start_ns, end_ns), off.clamp(start_ns, end_ns))
             })
             .collect();
+        let passing: Vec<(u64, u64)> =
+            spans.iter().copied().filter(|&span| span != (start_ns, end_ns)).collect();
         let watched = plan.overloads.iter().zip(&spans).map(|(overload, &(on_ns, off_ns))| Watched {
             name: overload.name.clone(),
             kind: overload.fault.kind(),
             on_ns,
             off_ns,
-            until_ns: calm_until(&spans, off_ns, end_ns),
+            until_ns: calm_until(&passing, off_ns, end_ns),
             before: None,
             during: Count::default(),
             after: Count::default(),
@@ -192,7 +196,7 @@ impl Recoveries {
             }
             if (overload.on_ns..overload.off_ns).contains(&now) {
                 overload.during.add(stretch);
-                is_calm = false;
+                is_calm &= (overload.on_ns, overload.off_ns) == (self.start_ns, self.end_ns);
             } else if (overload.off_ns..overload.until_ns).contains(&now) {
                 overload.after.add(stretch);
                 if let Some(p50_us) = overload.before.and_then(|before| before.p50_us) {

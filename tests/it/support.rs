@@ -87,11 +87,13 @@ impl Place {
     }
 }
 
-/// The directories of runs in a place for results.
+/// The directories of runs in a place for results, the newest last: two of one second have names in no order.
 pub fn runs_in(results: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(results).into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut runs: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
-    runs.sort_unstable();
+    runs.sort_by_key(|run| {
+        (fs::metadata(run.join("profile.toml")).and_then(|file| file.modified()).ok(), run.clone())
+    });
     runs
 }
 

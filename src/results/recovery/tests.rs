@@ -181,6 +181,18 @@ fn an_overload_that_ends_within_another_has_no_time_after_it() {
 }
 
 #[test]
+fn one_that_is_always_on_is_how_the_servers_are() {
+    let always = (0, 16_000);
+    let judged = |series| {
+        let both = follow(&plan(16, &[always, (3_000, 3_000)]), series, None);
+        assert_eq!((verdict(&both[0]), both[0].goodput_before_ops_per_s), ((None, None), None));
+        (verdict(&both[1]), both[1].goodput_before_ops_per_s)
+    };
+    assert_eq!(judged(&[(3, FINE), (3, SHED), (10, FINE)]), ((Some(true), Some(0.0)), Some(100.0)));
+    assert_eq!(judged(&[(3, FINE), (13, SHED)]), ((Some(false), None), Some(100.0)));
+}
+
+#[test]
 fn the_rest_of_a_second_is_judged_with_the_next() {
     // Off at 6.25 s; the measured time starts at a whole second.
     let plan = plan(12, &[(3_250, 3_000)]);
