@@ -514,8 +514,10 @@ fn two_runs_in_the_same_second() {
     let mut ids: Vec<String> =
         table(Path::new(out), "runs.csv").into_iter().map(|row| row["run_id"].clone()).collect();
     ids.sort_unstable();
-    let names = directories.iter().map(|path| path.file_name().unwrap().to_str().unwrap());
-    assert!(names.eq(ids.iter().map(String::as_str)), "{ids:?}");
+    let mut names: Vec<&str> =
+        directories.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ids);
 }
 
 #[test]
