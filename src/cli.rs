@@ -1,6 +1,7 @@
 //! The command line. Its comments are the help.
 
 mod compare;
+pub mod driver;
 mod export;
 mod limits;
 mod report;
@@ -13,10 +14,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use self::compare::{CompareArgs, Format};
+pub use self::driver::DriverArgs;
 pub use self::export::{ExportArgs, ExportFormat};
 pub use self::limits::LimitArgs;
 pub use self::report::ReportArgs;
-use crate::plan::Attempts;
+use crate::plan::{Attempts, Driver};
 use crate::profile::{FAULT_KINDS, condition, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
 use crate::stub::Script;
@@ -75,12 +77,17 @@ pub enum Command {
     Lab(LabArgs),
     /// Put a gate before a server, which sheds load as the newest servers do, until Ctrl-C
     Gate(GateArgs),
+    /// Build and list drivers in other versions or languages, which runs can load with
+    Driver(DriverArgs),
     /// Undo the faults that a run has left on servers because it was killed
     Restore(RestoreArgs),
     /// Print what a shell needs to complete these commands and their options
     Completions(CompletionsArgs),
     /// Print a manual page: that of overdrive, or of one of its commands
     Man(ManArgs),
+    /// Make a trial's load (overdrive starts this itself)
+    #[command(hide = true)]
+    Child,
     /// Keep the lab's servers (overdrive starts this itself)
     #[command(hide = true)]
     Keeper,
@@ -211,6 +218,10 @@ pub struct LoadArgs {
     /// time, 100 operations or more being due by then
     #[arg(long, value_name = "EXPR", value_parser = condition)]
     pub abort_when: Vec<Condition>,
+    /// The driver that makes the attempts, like 3.8.2 or pymongo:4.18.0, in a process of its own; `overdrive driver build`
+    /// builds one
+    #[arg(long, value_name = "DRIVER")]
+    pub driver: Option<Driver>,
     /// How attempts are counted: `light` costs less and knows less
     #[arg(long, value_enum)]
     pub attempts: Option<AttemptsArg>,

@@ -2,8 +2,10 @@
 
 pub mod calibrate;
 pub mod check;
+pub mod child;
 pub mod compare;
 pub mod completions;
+pub mod driver;
 pub mod export;
 pub mod gate;
 pub mod keeper;
@@ -85,6 +87,7 @@ fn resolve_plan(
         warmup: args.warmup,
         seed: args.seed,
         attempts: args.attempts.map(Into::into),
+        driver: args.driver.clone(),
         fail_if: args.fail_if.clone(),
         abort_when: args.abort_when.clone(),
         sets: args.sets.clone(),

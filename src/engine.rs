@@ -1,11 +1,10 @@
-//! One trial's load: connect, prepare, wait for Go, drive the operations through their phases, report.
+//! One trial's load: connect, wait for Go, drive the operations through their phases, report.
 //!
 //! This is all that has to run where the driver is, be that this process or another: it knows nothing of labs, faults,
 //! files or screens.
 
 pub mod generator;
 pub mod pacer;
-pub mod prepare;
 pub mod schedule;
 pub mod ticker;
 pub mod worker;
@@ -25,14 +24,13 @@ use self::worker::{Apart, Shared};
 use crate::client::attempt::{self, Ledger};
 use crate::client::errors::ErrorTable;
 use crate::client::uri::Uri;
-use crate::client::version::DRIVER_VERSION;
-use crate::client::{connect, connect_observed, shut_down, wait_for_primary};
+use crate::client::{connect_observed, shut_down, wait_for_primary};
 use crate::control::Control;
 use crate::operation::Workload;
 use crate::operation::execute::Target;
 use crate::plan::timeline::{nanos, segments};
-use crate::plan::{Attempts, Model, Plan};
-use crate::snapshot::{Driver, Report};
+use crate::plan::{Attempts, Driver, Model, Plan};
+use crate::snapshot::Report;
 use crate::stats::recorder::{Offered, Recorder};
 
 /// Due operations that wait for a worker; the rest waits in the schedule.
@@ -47,7 +45,7 @@ pub const DRAIN: Duration = Duration::from_secs(5);
 /// Runs one trial's load. Everything it has to say goes through `reports`, ending with `Done`.
 ///
 /// # Errors
-/// When there is no server, the namespace is somebody else's, or the data cannot be stored.
+/// When there is no server, or the load cannot be driven.
 pub async fn run(
     plan: Arc<Plan>,
     uri: Uri,
@@ -58,16 +56,9 @@ pub async fn run(
     let errors = ErrorTable::new(move |text| redact.redact(text));
     let ledger = Arc::new(Ledger::new(plan.attempts == Attempts::Full, errors));
     let client = connect_observed(&uri, &ledger, plan.attempts).await?;
-    let driver = Driver { name: "rust".to_owned(), version: DRIVER_VERSION.to_owned() };
-    reports.send(Report::Hello(driver)).await.context("nobody listens to the engine")?;
+    reports.send(Report::Hello(Driver::built_in())).await.context("nobody listens to the engine")?;
 
-    if !plan.live {
-        let control_client = connect(&uri.control()).await?;
-        wait_for_primary(&control_client, &uri).await?;
-        prepare::prepare(&control_client, &plan, &reports).await?;
-        shut_down(control_client).await;
-    }
-    // The measured client has to know the primary too, or its first operations go elsewhere or wait.
+    // Or its first operations go elsewhere, or wait.
     wait_for_primary(&client, &uri).await?;
     reports.send(Report::Ready).await.context("nobody listens to the engine")?;
     let first = match control.recv().await {

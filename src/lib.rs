@@ -5,10 +5,10 @@
 //!    text + spans                                 │
 //!                                                 ▼
 //!  ┌───── trial (coordinator): overload timeline · servers' own word · staleness · results ─────┐
-//!  │                                      │ Control: Go, Stop     ▲ Report: Hello, Preparing,   │
-//!  │                                      ▼                       │ Ready, Snapshot, Closed,    │
-//!  │                                                              │ Done                        │
-//!  │   engine:  pacer ─▶ queue of due times ─▶ workers ─▶ Records ─▶ recorder                   │
+//!  │   prepare: the data                  │ Control: Go, Stop     ▲ Report: Hello, Ready,       │
+//!  │                                      ▼                       │ Snapshot, Closed, Done      │
+//!  │   engine, in this process, or in a child with another driver (protocol: a line of JSON each) │
+//!  │            pacer ─▶ queue of due times ─▶ workers ─▶ Records ─▶ recorder                   │
 //!  │            (schedule)                  (operation, client)    (stats)                      │
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
 //!                                               │ Snapshot: an interval's delta, immutable, mergeable
@@ -28,6 +28,9 @@
 //! A search for the largest rate is a run of which each trial follows from what those before came to; which one does is
 //! a pure function of that ([`search`]).
 //!
+//! A child is this program built with another version of the driver, or a worker in another language ([`driver`]);
+//! [`trial::protocol`] is what it and the coordinator say to each other.
+//!
 //! The words, everywhere: an *operation* is what the workload wants done; a *call* is one application try of it; a
 //! *command* is what a call sends; an *attempt* is one try of a command on a server. *Retries* are attempts less commands.
 //! An attempt is *rejected* when it fails with the label `SystemOverloadedError`.
@@ -41,6 +44,7 @@ pub mod command;
 pub mod compare;
 pub mod control;
 pub mod document;
+pub mod driver;
 pub mod engine;
 pub mod export;
 pub mod flow;
@@ -94,6 +98,8 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Lab(args) => command::lab::run(args).await,
         Command::Gate(args) => command::gate::run(args).await,
         Command::Restore(args) => command::restore::run(args).await,
+        Command::Driver(args) => command::driver::run(args.command),
+        Command::Child => command::child::run().await.map(|()| Outcome::Done),
         Command::Keeper => command::keeper::run().await.map(|()| Outcome::Done),
         Command::Stub => command::stub::run().await.map(|()| Outcome::Done),
     }

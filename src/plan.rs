@@ -3,6 +3,7 @@
 //! another process or language as JSON.
 
 pub mod client;
+pub mod driver;
 pub mod flow;
 pub mod gate;
 pub mod load;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::thresholds::Thresholds;
 
 pub use client::{OptionSetting, ResolvedOption};
+pub use driver::Driver;
 pub use flow::{Backoff, BackoffKind, Timeout};
 pub use gate::{GateSettings, Generation, Limit};
 pub use load::{Arrivals, Load, Model, Stage};
@@ -43,6 +45,10 @@ pub struct Plan {
     pub load: Load,
     /// The connection-string options that differ from the URI's own, in the order they were given.
     pub client: Vec<OptionSetting>,
+    /// The driver that makes the attempts, in a process of its own; `None` for the one that this program is built with, in
+    /// this process.
+    #[serde(default)]
+    pub driver: Option<Driver>,
     /// The mix; never empty, and some weight is above 0.
     pub operations: Vec<Operation>,
     /// What happens to the servers meanwhile.
@@ -64,6 +70,13 @@ pub struct Plan {
     /// What the trial must not come to.
     #[serde(default)]
     pub thresholds: Thresholds,
+}
+
+impl Plan {
+    /// The driver that makes the attempts.
+    pub fn driver(&self) -> Driver {
+        self.driver.clone().unwrap_or_else(Driver::built_in)
+    }
 }
 
 /// How attempts are counted.

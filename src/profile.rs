@@ -31,7 +31,7 @@ mod value;
 
 use toml::de::DeTable;
 
-use crate::plan::{Backoff, Data, Operation, OptionSetting, Overload, Staleness, Timeout};
+use crate::plan::{Backoff, Data, Driver, Operation, OptionSetting, Overload, Staleness, Timeout};
 use crate::thresholds::Thresholds;
 
 pub use client::CheckOption;
@@ -61,6 +61,8 @@ pub struct Profile {
     pub data: Data,
     /// `[load]`
     pub load: WrittenLoad,
+    /// `driver`; `None` for the one that overdrive is built with.
+    pub driver: Option<Driver>,
     /// `[client]`
     pub client: Vec<OptionSetting>,
     /// `[op.*.*]`
@@ -120,6 +122,7 @@ fn read_document(
     let description = root.text("description").map(|text| text.into_inner()).unwrap_or_default();
     let data = data::read(&mut root);
     let load = load::read(&mut root);
+    let driver = driver(&mut root);
     let client = client::read(&mut root, check);
     let operations = operations::read(&mut root);
     let overloads = overloads::read(&mut root, &operations);
@@ -135,6 +138,7 @@ fn read_document(
         description,
         data: data?,
         load,
+        driver,
         client,
         operations,
         overloads,
@@ -144,6 +148,11 @@ fn read_document(
         thresholds,
         warnings: Diagnostics::default(),
     })
+}
+
+fn driver(root: &mut Table<'_>) -> Option<Driver> {
+    let written = root.text("driver")?;
+    written.get_ref().parse().map_err(|why| root.wrong(written.span(), format!("`driver`: {why}"))).ok()
 }
 
 /// The key that people try first, and the one that must not be: profiles are copied beside the results.

@@ -1,9 +1,12 @@
 //! The coordinator: one trial from connecting to its summary. The engine makes the load; this applies the overloads,
 //! asks the servers, shows progress and writes results.
 
+pub mod child;
 mod course;
 mod knobs;
 pub mod live;
+pub mod prepare;
+pub mod protocol;
 pub mod staleness;
 mod timeline;
 mod underway;
@@ -24,7 +27,7 @@ use self::course::Course;
 use self::staleness::Probe;
 use self::underway::Engine;
 use crate::client::merge::Resolved;
-use crate::client::{connect, shut_down};
+use crate::client::{connect, shut_down, wait_for_primary};
 use crate::cluster::{Cluster, saying_so_if_long};
 use crate::interrupts::Interrupts;
 use crate::knobs::Turns;
@@ -230,8 +233,12 @@ async fn load(
     turns: Option<&mut Turns>,
 ) -> anyhow::Result<Option<anyhow::Error>> {
     interrupts.before_load(ground.bench.arm(&setup.plan.overloads)).await?;
-    let starting = Engine::start(setup, |data| progress.preparing(data));
-    let engine = interrupts.before_load(starting).await?;
+    let preparing = async {
+        wait_for_primary(&ground.control, &setup.target.uri).await?;
+        prepare::prepare(&ground.control, &setup.plan, |data| progress.preparing(data)).await
+    };
+    interrupts.before_load(preparing).await?;
+    let engine = interrupts.before_load(Engine::start(setup)).await?;
     Course::begin(engine, setup, ground, progress, interrupts.clone(), turns).await?.run(summaries).await
 }
 

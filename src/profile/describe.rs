@@ -35,6 +35,7 @@ pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[Str
     let mut text = String::new();
     for part in [
         heading(plan),
+        driver(plan),
         deployment,
         load(plan),
         operations(plan),
@@ -52,6 +53,13 @@ pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[Str
         }
     }
     text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
+}
+
+/// Nothing for the one that is not asked for.
+fn driver(plan: &Plan) -> String {
+    let driver = plan.driver.as_ref();
+    driver
+        .map_or_else(String::new, |driver| section("driver", &[format!("{driver}, in a process of its own")]))
 }
 
 fn heading(plan: &Plan) -> String {

@@ -24,7 +24,7 @@ use super::overrides::Draft;
 use super::staleness::check_every;
 
 /// Keys that need no table in front.
-pub(super) const SHORT: [&str; 6] = ["rate", "workers", "duration", "warmup", "seed", "attempts"];
+pub(super) const SHORT: [&str; 7] = ["rate", "workers", "duration", "warmup", "seed", "attempts", "driver"];
 
 /// Keys that every profile has.
 const FIXED: [&str; 17] = [
@@ -82,6 +82,8 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
         ["timeout", "operation"] if value == UNSET => Some(take(&mut draft.profile.timeout)),
         ["flow", "backoff", "kind"] if value == UNSET => Some(take(&mut draft.profile.backoff)),
         ["staleness", "every"] if value == UNSET => Some(take(&mut draft.profile.staleness)),
+        ["driver"] if value == UNSET => Some(take(&mut draft.profile.driver)),
+        ["driver"] => Some(put_some(&mut draft.profile.driver, value.parse())),
         ["seed"] => {
             Some(put(&mut draft.seed, value.parse().map_err(|_| format!("'{value}' is no whole number"))))
         }

@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::plan::Driver;
 use crate::plan::load::Model;
 use crate::plan::{Attempts, Plan};
-use crate::snapshot::Driver;
 
 /// The one client that today's trials have.
 pub(crate) const CLIENT: &str = "default";

@@ -5,6 +5,7 @@ mod attribution;
 mod bad_days;
 mod bad_input;
 mod compare;
+mod drivers;
 mod gate;
 mod kinds;
 mod lab;

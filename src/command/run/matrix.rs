@@ -8,9 +8,9 @@ use crate::calibration::{Calibration, Key};
 use crate::cli::RunArgs;
 use crate::client::merge::{APP_NAME, Resolved, resolve_options};
 use crate::client::uri::Uri;
-use crate::client::version::DRIVER_VERSION;
 use crate::command::target::check_tls_files;
 use crate::command::{UsageError, resolve_plan, stub};
+use crate::driver;
 use crate::plan::Plan;
 use crate::plan::timeline::on_time;
 use crate::profile::Profile;
@@ -61,6 +61,9 @@ pub fn prepare_one(
     let (mut written, note) = resolve_plan(profile, &args.load, &variant.settings)?;
     let mut notes = args.stub.as_ref().map_or_else(Vec::new, |script| stub::adapt(&mut written, script));
     let mut plan = written.clone();
+    if let Some(driver) = &plan.driver {
+        driver::launch(driver).map_err(|error| UsageError::new(format!("{error:#}")))?;
+    }
     plan.overloads.retain(|overload| on_time(&plan.load, overload).is_some());
     let target = resolve_target(uri, &plan)?;
     let doubts = doubts(&written, Options(Some(&target.options)));
@@ -121,7 +124,7 @@ fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {
     let faults_go_by_name = plan.overloads.iter().any(|overload| overload.fault.goes_by_name());
     let scope = faults_go_by_name.then(|| format!("{APP_NAME}-{:08x}", rand::random::<u32>()));
     let target =
-        resolve_options(uri, &plan.client, scope.as_deref(), DRIVER_VERSION).map_err(UsageError::new)?;
+        resolve_options(uri, &plan.client, scope.as_deref(), &plan.driver()).map_err(UsageError::new)?;
     check_tls_files(&target.uri)?;
     Ok(target)
 }
