@@ -1,6 +1,7 @@
 //! `overdrive run`: resolve, find a deployment, run the trials, show what came of them.
 
 mod checks;
+mod dry_run;
 mod matrix;
 mod resume;
 mod search;
@@ -23,7 +24,6 @@ use crate::knobs::Turns;
 use crate::lab::{Lab, LabOptions};
 use crate::metrics::Metrics;
 use crate::plan::GateSettings;
-use crate::profile::describe::{Destination, describe};
 use crate::progress::{Lines, Progress, Silent};
 use crate::report;
 use crate::results::resume::Earlier;
@@ -37,12 +37,6 @@ use crate::trial::{self, Finished, Keeping, Setup};
 use crate::tui::{self, Screen, Theme};
 use crate::units::Span;
 use crate::variants::{Place, order};
-
-/// What a dry run calls it.
-const LAB: &str = "a lab: a replica set of three servers on this machine, which end with the run";
-
-/// And a stub.
-const STUB: &str = "a stub: a server that answers as its script says, in a process that ends with the run";
 
 /// A connection string of the same shape as the lab's.
 const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
@@ -80,7 +74,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     }
     if args.dry_run {
         let searched = hunt.as_ref().map(|hunt| format!("\n{hunt}\n")).unwrap_or_default();
-        print(&(dry_run(&args, given.as_ref(), &variants, &places) + &searched))?;
+        print(&(dry_run::describe_all(&args, given.as_ref(), &variants, &places) + &searched))?;
         return Ok(Outcome::Done);
     }
     if args.ui == Ui::Tui && !tui::is_possible() {
@@ -226,8 +220,8 @@ impl Run {
             }
             match self.trial(*place, params[place.variant].clone(), interrupts).await {
                 Ok(Finished { summaries: ended, aborted, trouble }) => {
-                    let failed =
-                        ended.iter().map(|summary| self.judge(summary)).filter(|&failed| failed).count() > 0;
+                    // Each of them, since each is told.
+                    let failed = ended.iter().fold(false, |failed, summary| self.judge(summary) || failed);
                     // What a trial came to that the user has cut short says nothing of what it would have come to.
                     self.crossed |= aborted || (failed && !interrupts.any());
                     summaries.extend(ended);
@@ -346,42 +340,6 @@ impl Run {
         };
         trial::run(setup, &mut *self.progress, interrupts, self.turns.as_mut()).await
     }
-}
-
-/// What would be done, variant by variant.
-fn dry_run(args: &RunArgs, given: Option<&Uri>, variants: &[Prepared], places: &[Place]) -> String {
-    let deployment = match (given, &args.stub) {
-        (Some(uri), _) => deployment(uri, args.yes),
-        (None, Some(_)) => STUB.to_owned(),
-        (None, None) => LAB.to_owned(),
-    };
-    let describe = |variant: &Prepared| {
-        let destination = Destination { deployment: &deployment, options: &variant.target.options };
-        describe(&variant.written, Some(destination), &variant.notes)
-    };
-    if let [only] = places {
-        return describe(&variants[only.variant]);
-    }
-    let each: Vec<String> = variants
-        .iter()
-        .map(|variant| format!("variant {}\n\n{}", variant.variant.name, describe(variant)))
-        .collect();
-    let seconds = matrix::length(variants, places).as_secs();
-    let trials: Vec<String> = places
-        .iter()
-        .map(|place| format!("  {} {}", place.trial, variants[place.variant].variant.name))
-        .collect();
-    let order = format!("{} trials, about {}\n{}\n", places.len(), Span::seconds(seconds), trials.join("\n"));
-    format!("{}\n{order}", each.join("\n"))
-}
-
-/// The deployment as a dry run names it.
-fn deployment(uri: &Uri, yes: bool) -> String {
-    let hosts = uri.hosts().join(", ");
-    let found = if uri.is_srv() { " (its hosts come from DNS)" } else { "" };
-    let asks =
-        if uri.is_loopback() || yes { "" } else { "; not on this machine: a run asks first, or wants --yes" };
-    format!("{hosts}{found}{asks}")
 }
 
 async fn start_lab(

@@ -55,11 +55,6 @@ impl Condition {
         value
     }
 
-    /// Whether it holds there; `None` when nobody can tell.
-    pub fn holds(&self, summary: &Summary) -> Option<bool> {
-        self.value(summary).map(|value| self.is_met_by(value))
-    }
-
     /// A value of its figure as people read it.
     pub fn shown(&self, value: Option<f64>) -> String {
         let Some(value) = value else { return "no data".to_owned() };
@@ -159,7 +154,10 @@ mod tests {
             told,
             [(false, "5.0%"), (true, "5.0%"), (false, "95.0/s"), (true, "no data"), (true, "no data")]
         );
-        let asked = |text: &str| text.parse::<Condition>().unwrap().holds(&summary(&[]));
+        let asked = |text: &str| {
+            let condition = text.parse::<Condition>().unwrap();
+            condition.value(&summary(&[])).map(|value| condition.is_met_by(value))
+        };
         assert_eq!(
             [asked("error_rate < 6%"), asked("error_rate < 5%"), asked("latency_p99_9 < 1h")],
             [Some(true), Some(false), None]

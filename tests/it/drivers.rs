@@ -98,7 +98,7 @@ fn versions_of_the_driver_back_off_as_they_are_known_to() {
     let told: Vec<&str> = trials.iter().map(|row| &*row["driver_version"]).collect();
     assert_eq!(told, [&VERSIONS[..], &[DRIVER_VERSION]].concat());
 
-    // Every attempt that a server has counted was some driver's.
+    // Every rejection that a server has counted was some attempt's.
     let events = table(directory, "events.csv");
     for (trial, row) in ["1", "2", "3", "4"].into_iter().zip(&trials) {
         let off =
@@ -108,7 +108,7 @@ fn versions_of_the_driver_back_off_as_they_are_known_to() {
             .filter(|(_, what)| what.starts_with("commands"))
             .map(|(count, _)| count.parse::<u64>().unwrap())
             .sum();
-        assert_eq!(sum(directory, trial, "attempts"), rejected, "{}", row["driver_version"]);
+        assert_eq!(sum(directory, trial, "rejected"), rejected, "{}", row["driver_version"]);
         let each = if row["driver_version"] == "3.5.2" { 0 } else { 3 };
         assert_eq!(count(row, "retries"), each * count(row, "offered"), "{}", row["driver_version"]);
         assert_eq!(count(row, "ops_failed"), count(row, "offered"));
