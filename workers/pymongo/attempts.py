@@ -1,0 +1,365 @@
+"""Telling attempts apart: PyMongo calls its listeners in the thread that runs the operation, so a thread-local trace
+attributes every event to the operation under way.
+
+Pool events say when an attempt begins and where; command events say what it was and how it ended. An attempt is a retry
+when the one before it, within the same call, failed and was of the same command.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from typing import Any, NamedTuple, Optional
+
+from pymongo import monitoring
+
+import failures
+from failures import Failure, FailureClass
+
+# How an attempt ended.
+SERVED, REJECTED, FAILED, NO_CONNECTION, NO_ANSWER, UNKNOWN = range(6)
+
+# An address's number where no server was reached.
+NOWHERE = -1
+
+# Older versions publish what logs a connection in, which is no work of any operation.
+_LOGGING_IN = ("saslStart", "saslContinue", "authenticate", "getnonce", "logout")
+
+
+class Cell(NamedTuple):
+    """Which operation, and the segment of its intended start."""
+
+    segment: int
+    operation: int
+
+
+class Attempt(NamedTuple):
+    """One try of a command on a server. Times are in nanoseconds, offsets since Go."""
+
+    at_ns: int
+    cell: Cell
+    server: int
+    retry: int
+    first_call: bool
+    end: int
+    retargeted: bool
+    backoff_ns: Optional[int]
+    checkout_ns: Optional[int]
+    round_trip_ns: Optional[int]
+    failure: Optional[Failure]
+
+
+class Servers:
+    """The servers that a client has met, numbered in that order, and what its pools did there."""
+
+    _CLOSED = {"stale": "closed_stale", "idle": "closed_idle", "poolClosed": "closed_pool_closed"}
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._pools: list[tuple[str, Counter]] = []
+        self._lock = threading.Lock()
+
+    def number(self, address: Any) -> int:
+        number = self._numbers.get(address)
+        if number is None:
+            with self._lock:
+                number = self._numbers.setdefault(address, len(self._pools))
+                if number == len(self._pools):
+                    self._pools.append((_host_and_port(address), Counter()))
+        return number
+
+    def count(self, address: Any, what: str) -> None:
+        number = self.number(address)
+        with self._lock:
+            self._pools[number][1][what] += 1
+
+    def count_closed(self, address: Any, reason: str) -> None:
+        self.count(address, self._CLOSED.get(reason, "closed_error"))
+
+    def totals(self) -> list[tuple[str, Counter]]:
+        """Address and counts since the client was made, in order of number."""
+        with self._lock:
+            return [(address, Counter(counts)) for address, counts in self._pools]
+
+
+def _host_and_port(address: Any) -> str:
+    host, port = address
+    if port is None:
+        return str(host)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class Ledger:
+    """What all traces of one client share."""
+
+    def __init__(self, commands: bool) -> None:
+        # Everything that workers record, in order. Appending and taking from the left need no lock.
+        self.records: deque[Any] = deque()
+        self.servers = Servers()
+        # Whether command events come at all.
+        self.commands = commands
+        self.go_ns = 0
+        # Set while the load runs: what the client does before and after is nobody's.
+        self.armed = False
+        self.traces: list[Trace] = []
+        self._orphans: Counter = Counter()
+        self._lock = threading.Lock()
+
+    def orphan(self, command: str) -> None:
+        if self.armed and command not in _LOGGING_IN:
+            with self._lock:
+                self._orphans[command] += 1
+
+    def take_orphans(self) -> dict[str, int]:
+        with self._lock:
+            taken, self._orphans = self._orphans, Counter()
+        return dict(taken)
+
+    def checkouts(self) -> int:
+        """Attempts by their check-outs so far, counted apart from the records."""
+        return sum(trace.checkouts for trace in self.traces)
+
+    def listeners(self) -> list[Any]:
+        pool: list[Any] = [PoolListener(self)]
+        return pool + [CommandListener(self)] if self.commands else pool
+
+
+class _Open:
+    """The attempt under way."""
+
+    __slots__ = ("checkout", "checkout_ns", "backoff_ns", "server", "sent", "command", "retargeted")
+
+    def __init__(self, checkout: Optional[int], backoff_ns: Optional[int], server: int = NOWHERE) -> None:
+        self.checkout = checkout
+        self.checkout_ns: Optional[int] = None
+        self.backoff_ns = backoff_ns
+        self.server = server
+        # When the command was sent or, by pool events alone, the connection had.
+        self.sent: Optional[int] = None
+        self.command: Optional[str] = None
+        self.retargeted = False
+
+
+class _Failed(NamedTuple):
+    """The attempt before, when it failed and nothing has been said since that ends its command."""
+
+    at_ns: int
+    server: int
+    rejected: bool
+    # None when it died before it was a command.
+    command: Optional[str]
+
+
+class Trace:
+    """The attempts of the operation that a worker has under way. One a worker, and only its thread writes to it."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.checkouts = 0
+        self.cell: Optional[Cell] = None
+        # Whether the driver may end cursors of its own accord on behalf of the operation.
+        self.has_cursor = False
+        # Set when the load is over and nobody waits for the worker any more.
+        self.dismissed = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self.retries = self.checkout_ns = self.attempt_ns = self.backoff_ns = 0
+        self.open: Optional[_Open] = None
+        self.failed: Optional[_Failed] = None
+        self.retry = 0
+        self.repeats = False
+
+    def begin(self, cell: Cell, has_cursor: bool) -> None:
+        self._reset()
+        self.cell, self.has_cursor = cell, has_cursor
+
+    def next_call(self, given_up: bool) -> None:
+        """The call has failed, and another begins: its commands are new ones."""
+        self.settle(NO_ANSWER if given_up else UNKNOWN)
+        self.failed = None
+        self.repeats = True
+
+    def end(self, ok: bool) -> None:
+        """The operation has ended; the sums stay until the next one begins."""
+        self.settle(SERVED if ok else UNKNOWN)
+        self.cell = None
+
+    def checkout_started(self) -> None:
+        now = time.monotonic_ns()
+        # By pool events alone, the next check-out is the first that is heard of the last attempt's end.
+        self.settle(UNKNOWN)
+        known = self.failed is not None and self.ledger.commands
+        self.open = _Open(now, now - self.failed.at_ns if known else None)  # type: ignore[union-attr]
+
+    def checked_out(self, server: int) -> None:
+        self.checkouts += 1
+        if self.open is not None:
+            now = time.monotonic_ns()
+            self.open.checkout_ns = now - self.open.checkout  # type: ignore[operator]
+            self.open.server = server
+            self.open.retargeted = self._is_retargeted_to(server)
+            if not self.ledger.commands:
+                self.open.sent = now
+
+    def checkout_failed(self, server: int, kind: str) -> None:
+        self.checkouts += 1
+        if self.open is not None:
+            self.open.server = server
+            self.open.retargeted = self._is_retargeted_to(server)
+        self.close(NO_CONNECTION, Failure(FailureClass(kind), "no connection was had"))
+
+    def command_started(self, name: str, address: Any) -> None:
+        if self.open is None:
+            # Another command on the same connection: the attempt began without a check-out, so it is counted here.
+            self.checkouts += 1
+            server = self.ledger.servers.number(address)
+            self.open = _Open(None, None, server)
+            self.open.retargeted = self._is_retargeted_to(server)
+        elif self.open.checkout_ns is None and self.open.checkout is not None:
+            # The new connection logs in.
+            return
+        if name == "killCursors" and self.has_cursor:
+            # The driver's own: no part of the operation, as in drivers that send it from elsewhere.
+            self.checkouts -= 1
+            self.open = None
+            self.ledger.orphan(name)
+            return
+        self.open.sent = time.monotonic_ns()
+        self.open.command = name
+
+    def command_ended(self, end: int, failure: Optional[Failure]) -> None:
+        if self.open is not None and self.open.command is not None:
+            self.close(end, failure)
+
+    def settle(self, by_pool_events: int) -> None:
+        """Closes an attempt of which no event told the end."""
+        if self.open is None:
+            return
+        if self.open.sent is not None:
+            self.close(NO_ANSWER if self.ledger.commands else by_pool_events, None)
+            return
+        if self.open.checkout_ns is not None:
+            # The driver thought better of it, after it had a connection: no server was asked anything.
+            self.checkouts -= 1
+        # Without a connection it was no attempt yet, and never will be.
+        self.open = None
+
+    def close(self, end: int, failure: Optional[Failure]) -> None:
+        opened, self.open = self.open, None
+        if opened is None or self.cell is None:
+            return
+        now = time.monotonic_ns()
+        before = self.failed
+        repeats = before is not None and (
+            before.command is None or opened.command is None or before.command == opened.command
+        )
+        self.retry = self.retry + 1 if repeats else 0
+        self.retries += repeats
+        backoff_ns = opened.backoff_ns if repeats else None
+        answered = opened.sent is not None and end in (SERVED, REJECTED, FAILED)
+        round_trip_ns = now - opened.sent if answered else None  # type: ignore[operator]
+        waited = opened.checkout_ns
+        if waited is None and opened.checkout is not None:
+            # A check-out that failed was waited for, too.
+            waited = now - opened.checkout
+        self.checkout_ns += waited or 0
+        self.attempt_ns += round_trip_ns or 0
+        self.backoff_ns += backoff_ns or 0
+        # By pool events alone, a check-out in the same call is taken for a repetition.
+        if end == SERVED:
+            self.failed = None
+        else:
+            command = opened.command or (before.command if before else None)
+            self.failed = _Failed(now, opened.server, end == REJECTED, command)
+        self.ledger.records.append(
+            Attempt(
+                now - self.ledger.go_ns, self.cell, opened.server, self.retry, not self.repeats, end,
+                opened.retargeted, backoff_ns, opened.checkout_ns, round_trip_ns, failure,
+            )  # fmt: skip
+        )
+
+    def _is_retargeted_to(self, server: int) -> bool:
+        return self.failed is not None and self.failed.rejected and self.failed.server != server
+
+
+_LOCAL = threading.local()
+
+
+def trace_this_thread(trace: Trace) -> None:
+    """From now on what the driver does in this thread belongs to the trace."""
+    _LOCAL.trace = trace
+
+
+def _current() -> Optional[Trace]:
+    trace = getattr(_LOCAL, "trace", None)
+    return trace if trace is not None and trace.cell is not None and not trace.dismissed else None
+
+
+class PoolListener(monitoring.ConnectionPoolListener):
+    """What the client's pool events mean."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._servers = ledger.servers
+
+    def connection_check_out_started(self, event: Any) -> None:
+        trace = _current()
+        if trace is not None:
+            trace.checkout_started()
+
+    def connection_checked_out(self, event: Any) -> None:
+        trace = _current()
+        if trace is not None:
+            trace.checked_out(self._servers.number(event.address))
+
+    def connection_check_out_failed(self, event: Any) -> None:
+        trace = _current()
+        if trace is not None:
+            kind = "checkout_timeout" if event.reason == "timeout" else "connect"
+            trace.checkout_failed(self._servers.number(event.address), kind)
+
+    def connection_created(self, event: Any) -> None:
+        self._servers.count(event.address, "created")
+
+    def connection_closed(self, event: Any) -> None:
+        self._servers.count_closed(event.address, event.reason)
+
+    def pool_cleared(self, event: Any) -> None:
+        self._servers.count(event.address, "clears")
+
+    def _nothing(self, event: Any) -> None:
+        """Counted elsewhere, or of no interest."""
+
+    pool_created = pool_ready = pool_closed = connection_ready = connection_checked_in = _nothing
+
+
+class CommandListener(monitoring.CommandListener):
+    """What the client's command events mean."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def started(self, event: Any) -> None:
+        trace = _current()
+        if trace is None:
+            self._ledger.orphan(event.command_name)
+        else:
+            trace.command_started(event.command_name, event.connection_id)
+
+    def succeeded(self, event: Any) -> None:
+        trace = _current()
+        if trace is not None:
+            # A reply with ok: 1 counts as a success before anyone looks for an error of the write concern.
+            failure = failures.classify_reply(event.reply)
+            trace.command_ended(SERVED if failure is None else _end_of(failure), failure)
+
+    def failed(self, event: Any) -> None:
+        trace = _current()
+        if trace is not None:
+            failure = failures.classify_event(event.failure)
+            trace.command_ended(NO_ANSWER if failures.is_unanswered(event.failure) else _end_of(failure), failure)
+
+
+def _end_of(failure: Failure) -> int:
+    return REJECTED if failures.OVERLOADED in failure.group.labels else FAILED
