@@ -19,10 +19,11 @@ from typing import Any, Optional
 import pymongo
 from bson import json_util
 
-import trial
+import drive
 from operations import Workload
-from protocol import VERSION, Redactor, Reports, Requests
+from protocol import VERSION, Redactor, Reports, Requests, say
 from schedule import due_times
+from trial import Trial
 
 # How long a thread that computes may keep the interpreter from the pacer and from those who have an answer to read.
 _SWITCH_INTERVAL = 0.001
@@ -46,16 +47,16 @@ def serve() -> None:
         redact = Redactor(start["uri"])
         if start["protocol"] != VERSION:
             raise ValueError(f"this worker speaks version {VERSION} of the protocol, not {start['protocol']}")
-        made_ready = trial.Trial(start)
+        trial = Trial(start)
         # What is there by now stays: collections of garbage need not look at it again and again.
         gc.collect()
         gc.freeze()
-        trial.run(made_ready, requests, reports, redact)
+        drive.run(trial, requests, reports, redact)
     except Exception as error:
         hide = redact or (lambda text: "")
         # Mistakes in the plan and the deployment are told in words; where anything else came from has to be seen.
         if not isinstance(error, ValueError):
-            trial.say(hide(traceback.format_exc()))
+            say(hide(traceback.format_exc()))
         text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         reports.send("failed", {"message": hide(text) or "the start request is not understood"})
         requests.exit_code = 1

@@ -143,7 +143,8 @@ _KINDS: tuple[tuple[str, Any], ...] = (
     ("write_concern", errors.WriteConcernError),
     ("write", errors.WriteError),
     ("server_selection", errors.ServerSelectionTimeoutError),
-    ("checkout_timeout", errors.WaitQueueTimeoutError),
+    # From PyMongo 4.2 on.
+    ("checkout_timeout", getattr(errors, "WaitQueueTimeoutError", ())),
     # The server's word; a connection that broke has none.
     ("command", (errors.NotPrimaryError, errors.OperationFailure)),
     ("io", errors.ConnectionFailure),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import sys
 import threading
 import time
 from typing import Any, BinaryIO, Optional
@@ -45,6 +46,11 @@ class Reports:
             time.sleep(1.0)
             if time.monotonic() - self._last >= _SILENCE:
                 self.send("alive", {})
+
+
+def say(text: str) -> None:
+    """Tells people something, beside the protocol."""
+    print(text, file=sys.stderr, flush=True)
 
 
 class Requests:

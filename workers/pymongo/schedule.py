@@ -85,3 +85,25 @@ def due_times(warmup: str, stages: list[dict[str, Any]], arrivals: str, seed: in
         while position < piece.after:
             yield piece.time_of(position)
             position += 1.0 if even else -math.log(1.0 - random.unit())
+
+
+class Segments:
+    """The parts of a trial by the clock of intended starts."""
+
+    def __init__(self, parts: list[dict[str, Any]]) -> None:
+        self.ends = [part["end_ns"] for part in parts if part["end_ns"] is not None]
+        self.last = len(parts) - 1
+        # Before the cool-down; nothing that is due later is measured.
+        self.measured_until_ns: int = parts[-1]["start_ns"]
+
+    def at(self, offset_ns: int) -> int:
+        """The index of the part that an offset falls in: as few of them as there are, so they are looked through."""
+        return min(sum(end <= offset_ns for end in self.ends), self.last)
+
+    def is_measured(self, segment: int) -> bool:
+        return 0 < segment < self.last
+
+    def boundary_after(self, now_ns: int) -> int:
+        """The next whole second or border."""
+        whole = (now_ns // 1_000_000_000 + 1) * 1_000_000_000
+        return min([whole] + [end for end in self.ends if end > now_ns])

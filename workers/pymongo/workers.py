@@ -10,10 +10,12 @@ from typing import Any, Callable, NamedTuple, Optional
 
 import failures
 from application import Pauses, Policy, deadline
-from attempts import Cell, Ledger, Trace, trace_this_thread
+from attempts import Trace, trace_this_thread
 from failures import Failure, FailureClass
+from ledger import Ledger
 from operations import Statement, Target, Workload
-from stats import ENDED_FAILED, GAVE_UP, OK, TIMED_OUT, Abandoned, Ended, Segments, Started
+from records import ENDED_FAILED, GAVE_UP, OK, TIMED_OUT, Abandoned, Cell, Ended, Started
+from schedule import Segments
 from template import Draw
 
 
