@@ -237,6 +237,22 @@ class Deployment(unittest.TestCase):
         self.assertEqual(seen, {(0, "write", 11000, "DuplicateKey"), (1, "insert_many", 11000, "DuplicateKey")})
         self.assertEqual(sums(worker)["attempts"], sums(worker)["attempt_ok times"], "the server did answer")
 
+    @unittest.skipUnless(VERSION >= (4, 17), "there is no retargeting yet")
+    def test_retries_go_to_other_servers(self) -> None:
+        if len(self.client.nodes) < 2:
+            self.skipTest("there is no other server")
+        self.failpoint(["find"], "alwaysOn", errorCode=462, errorLabels=OVERLOAD)
+        options = "appName=worker&readPreference=primaryPreferred&enableOverloadRetargeting=true"
+        worker = run(plan({"read": READ}, load={"model": open_model(20), "duration": "2s"}), with_option(options))
+        total = sums(worker)
+        self.assertEqual((total["ok"], total["retargeted"]), (total["offered"], total["offered"]))
+        rows = {row["address"]: row for row in worker.snapshots()[2]["servers"]}
+        primary = rows.pop("{}:{}".format(*self.client.primary))
+        self.assertEqual(primary["attempts"], primary["rejected"])
+        others = sum((Counter({name: row[name] for name in ("attempts", "retargeted", "rejected")}) for row in rows.values()), Counter())
+        self.assertGreater(others["attempts"], 10)
+        self.assertEqual((others["retargeted"], others["rejected"]), (others["attempts"], 0))
+
     def test_a_parent_that_is_gone_ends_it_at_once(self) -> None:
         worker = Worker()
         worker.start(plan({"nap": NAP}, load={"duration": "60s"}), URI)
