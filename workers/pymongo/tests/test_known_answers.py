@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import csv
 import json
 import math
 import random
+import struct
 import sys
 import unittest
+import zlib
+from collections import Counter
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
@@ -21,10 +26,12 @@ import histogram  # noqa: E402
 import keys  # noqa: E402
 from application import Pauses, Policy  # noqa: E402
 from mix import Mix, Share  # noqa: E402
+from operations import Workload  # noqa: E402
 from schedule import due_times, rate_per_second, span_ns  # noqa: E402
 from splitmix import ARRIVALS, DOCUMENT, MIX, OPERATION, Random, stream  # noqa: E402
 from template import Draw, as_document, compile_template, new_keys  # noqa: E402
 
+SAMPLE = HERE.parents[2] / "results" / "sample"
 DRAWS = HERE.parents[2] / "tests" / "data" / "draws.json"
 
 
@@ -196,6 +203,26 @@ class Schedules(unittest.TestCase):
         self.assertRaises(ValueError, rate_per_second, "5/min")
 
 
+@unittest.skipUnless(SAMPLE.exists(), "overdrive's sample is not here")
+class Sample(unittest.TestCase):
+    """A run of overdrive's own, of which the results tell what was offered when."""
+
+    def test_the_same_operations_are_due_in_each_segment(self) -> None:
+        plan = json.loads((SAMPLE / "run.json").read_text())["trials"][0]["plan"]
+        with (SAMPLE / "summary.csv").open() as file:
+            rows = [row for row in csv.DictReader(file) if row["segment"] != "all" and row["op"] != "all"]
+        warmup = span_ns(plan["load"]["warmup"])
+        cuts = [warmup + s * 10**9 for s in (0, 8, 16, 25)]
+        shape = plan["load"]["model"]["open"]
+        times = due_times(plan["load"]["warmup"], shape["stages"], shape["arrivals"], plan["seed"])
+        workload, offered = Workload(plan), Counter()
+        for n, at in enumerate(takewhile(lambda at: at < cuts[-1], times)):
+            if at >= cuts[0]:
+                segment = ("before", "rejection", "after")[sum(at >= cut for cut in cuts[1:])]
+                offered[segment, workload.instance(n)[0].name] += 1
+        self.assertEqual(offered, {(row["segment"], row["op"]): int(row["offered"]) for row in rows})
+
+
 class BackoffPauses(unittest.TestCase):
     MS = 1_000_000
 
@@ -243,6 +270,18 @@ class Histograms(unittest.TestCase):
             times = histogram.Latencies()
             times.counts = counts
             self.assertEqual(hdr.decode(times.to_json()["hdr"]), wanted)  # type: ignore[index]
+            self.assertGreaterEqual(struct.unpack_from(">q", histogram.encode(counts), 24)[0], max(counts))
+
+    @unittest.skipUnless(SAMPLE.exists(), "overdrive's sample is not here")
+    def test_encodes_as_overdrive_does(self) -> None:
+        lines = [line for line in (SAMPLE / "latency.hlog").read_text().splitlines() if line.startswith("Tag=")]
+        for line in lines:
+            # What lies in logs is compressed, behind a cookie and a length.
+            theirs = zlib.decompress(base64.b64decode(line.rpartition(",")[2])[8:])
+            counts = hdr.decode(base64.b64encode(theirs).decode())
+            # The header's bounds may differ.
+            self.assertEqual(histogram.encode(counts)[40:], theirs[40:], line[:60])
+        self.assertGreater(len(lines), 10)
 
     def test_times_are_rounded_up_and_clipped(self) -> None:
         times = histogram.Latencies()
