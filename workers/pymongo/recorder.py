@@ -51,7 +51,8 @@ class Recorder:
         self._sequence = 0
         self.start_ns = 0
         self._frozen_at: Optional[int] = None
-        self._started = 0
+        # Operations that workers have begun, and those of them that are under way no more.
+        self._started = self._over = 0
         self._offered = [0] * len(told_apart)
         self.ended = [0] * len(told_apart)
         # Measured operations that were offered and have no outcome yet.
@@ -125,6 +126,7 @@ class Recorder:
                 self._offer(*record.cell)
             self._cell(record.cell).lag.record(record.lag_ns)
         else:
+            self._over += 1
             self._cut(record.cell, "in_flight")
 
     def _fold_attempt(self, attempt: Attempt) -> None:
@@ -182,6 +184,7 @@ class Recorder:
             stats.failed_latency.record(latency_ns)
             bucket.failed += 1
             bucket.gave_up += gave_up
+        self._over += 1
         self._settle(ended.cell)
         self._count_error(ended.cell, "operation", ended.failure, ended.at_ns)
 
@@ -200,7 +203,7 @@ class Recorder:
     @property
     def in_flight(self) -> int:
         """Operations given to the driver and not ended."""
-        return self._started - sum(self.ended)
+        return self._started - self._over
 
     def cut(self, taken_back: list[tuple[int, int]], handed_out: int) -> None:
         """Gives every operation that is due and that no worker will take the outcome of a cut run: those that were

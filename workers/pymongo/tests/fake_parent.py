@@ -127,7 +127,7 @@ def check(worker: Worker, made: dict[str, Any]) -> None:
     for sequence, snapshot in enumerate(snapshots):
         assert (snapshot["sequence"], snapshot["start_ns"]) == (sequence, end_ns), snapshot
         end_ns = snapshot["end_ns"]
-        assert all(0 <= count for count in snapshot["open"]), snapshot["open"]
+        assert all(0 <= count for count in [*snapshot["open"], *snapshot["generator"].values()]), snapshot
     ended = [0] * len(made["operations"])
     for cell in (cell for snapshot in snapshots for cell in snapshot["cells"]):
         ended[cell["operation"]] += sum(cell["stats"]["outcomes"].values())

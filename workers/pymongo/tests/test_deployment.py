@@ -125,7 +125,8 @@ class Deployment(unittest.TestCase):
             "run_command": {"run_command": {"command": {"ping": 1}, "database": None}},
         }, load={"warmup": "0s", "duration": "2s"})  # fmt: skip
         worker = run(made, URI)
-        total = sums(worker)
+        # One that becomes due just when the load ends may not be begun any more.
+        total = sums(worker, segment=1)
         self.assertEqual((total["ok"], total["failed"]), (total["offered"], 0), [s["errors"] for s in worker.snapshots()])
         self.assertTrue(all(count > 5 for count in worker.said[-1][1]["ended"]))
         kinds = dict(zip((o["name"] for o in made["operations"]), range(99)))

@@ -227,6 +227,7 @@ class Recording(unittest.TestCase):
         stats = self.stats(recorder.snapshot(3000, {}))
         self.assertEqual(stats["outcomes"], {"ok": 1, "in_flight": 1, "not_started": 3})
         self.assertEqual((stats["offered"], recorder.ended, recorder.measured_open, recorder.cut_off), (5, [5], 0, 4))
+        self.assertEqual(recorder.in_flight, 0)
 
     def test_nothing_is_due_once_the_load_has_ended(self) -> None:
         recorder = self.recorder([1, 500, 900])
