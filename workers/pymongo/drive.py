@@ -18,7 +18,7 @@ _FIRST_WORKERS = 16
 # Due operations that wait for a worker; the rest waits in the schedule.
 _QUEUE = 1024
 
-# The pacer's sleeps, in seconds: what becomes due in the shortest goes out together; in the longest an end is noticed.
+# The pacer's sleeps, in seconds: what becomes due in the shortest goes out together.
 _SHORTEST, _LONGEST = 0.00025, 0.1
 # How often records are gathered.
 _GATHER = 0.05
@@ -130,7 +130,7 @@ class Drive:
                 due_ns = next(times)
             for _ in range(min(crew.queue.qsize() - crew.idle, most - len(crew))):
                 crew.add_server()
-            time.sleep(min(max((due_ns - self._now()) / 1e9, _SHORTEST), _LONGEST))
+            self._closed.wait(min(max((due_ns - self._now()) / 1e9, _SHORTEST), _LONGEST))
 
     def _wait_until(self, offset_ns: int) -> bool:
         """Waits; true when a stop was asked for before."""
@@ -159,12 +159,14 @@ class Drive:
         crew = self._crew
         self._closed.set()
         crew.stopping = True
+        if pacer is not None:
+            # Whatever it has handed out was due before the end, then.
+            pacer.join()
         self._frozen_at = self._now()
         if pacer is None:
             # A worker that has not seen the end yet takes one more.
             return [], crew.next_number() + len(crew)
-        pacer.join()
-        taken_back = []
+        taken_back: list[Any] = []
         try:
             while True:
                 taken_back.append(crew.queue.get_nowait())
@@ -172,7 +174,7 @@ class Drive:
             pass
         for _ in range(len(crew)):
             crew.queue.put(None)
-        return taken_back, self._next  # type: ignore[return-value]
+        return taken_back, self._next
 
     def _record(self) -> None:
         """Gathers records and cuts snapshots at whole seconds, at segments' borders, and where the load ends."""
