@@ -10,8 +10,35 @@ use super::build::Building;
 use crate::plan::Driver;
 use crate::trial::child::Launch;
 
-/// The worker's files, as this program knows them.
-const WORKER: &[(&str, &str)] = &[];
+/// A file of the worker: its name and its text.
+macro_rules! worker {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../workers/pymongo/", $name)))),*]
+    };
+}
+
+/// The worker, as this program knows it.
+const WORKER: &[(&str, &str)] = worker![
+    "__main__.py",
+    "application.py",
+    "attempts.py",
+    "drive.py",
+    "failures.py",
+    "histogram.py",
+    "keys.py",
+    "ledger.py",
+    "mix.py",
+    "operations.py",
+    "protocol.py",
+    "recorder.py",
+    "records.py",
+    "schedule.py",
+    "splitmix.py",
+    "stats.py",
+    "template.py",
+    "trial.py",
+    "workers.py",
+];
 
 /// How to start the one that is kept in a directory; `None` when it is not there.
 ///
@@ -77,4 +104,30 @@ fn write_worker(directory: &Path) -> std::io::Result<()> {
         fs::rename(&new, &path)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_worker_is_in_this_program() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("workers/pymongo");
+        let names =
+            fs::read_dir(source).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".py")).collect();
+        names.sort();
+        assert_eq!(names, WORKER.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_worker_of_another_version_is_written_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("mix.py"), "old").unwrap();
+        write_worker(directory.path()).unwrap();
+        for (name, text) in WORKER {
+            assert_eq!(fs::read_to_string(directory.path().join(name)).unwrap(), *text);
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), WORKER.len());
+    }
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use overdrive::client::version::DRIVER_VERSION;
+use overdrive::lab::Lab;
 use rustix::process::Signal;
 
-use crate::shared_lab;
 use crate::support::{Place, Row, Running, assert_sums, count, finish, overdrive, run_json, send, table};
+use crate::{lab_options, shared_lab};
 
 /// The last one without retries, the first with them, and the last one before the exponent changed.
 const VERSIONS: [&str; 3] = ["3.5.2", "3.6.0", "3.8.2"];
@@ -220,4 +221,92 @@ fn a_child_ends_with_its_parent() {
         thread::sleep(Duration::from_millis(10));
     }
     panic!("the child outlives its parent");
+}
+
+/// The last PyMongo without overload retries, and the first whose pauses are those of the Rust driver's 3.9.
+const PYMONGO: [&str; 2] = ["pymongo:4.16.0", "pymongo:4.18.0"];
+
+/// Where these are kept; they are installed once.
+fn pymongo() -> &'static Path {
+    static PYMONGO_THERE: OnceLock<PathBuf> = OnceLock::new();
+    PYMONGO_THERE.get_or_init(|| {
+        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pymongo");
+        let mut build = overdrive(["driver", "build"].iter().chain(&PYMONGO));
+        let built = build.env("OVERDRIVE_DRIVERS", &home).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        home
+    })
+}
+
+#[test]
+fn the_same_profile_is_the_same_load_with_another_driver() {
+    let place = Place::new(include_str!("../../profiles/mixed.toml"));
+    let drivers = format!("driver={DRIVER_VERSION},{}", PYMONGO.join(","));
+    let args = ["--vary", &drivers, "--rate", "200/s", "--duration", "5s", "--warmup", "1s", "--ui", "none"];
+    let finished = finish(place.run(&args).env("OVERDRIVE_DRIVERS", pymongo()));
+    finished.assert_code(0);
+    let directory = finished.directory();
+    assert_sums(directory);
+    let rows = table(directory, "summary.csv");
+    let of = |trial: &str| -> Vec<(String, u64, u64, u64)> {
+        let rows = rows.iter().filter(|row| row["trial"] == trial && row["segment"] == "all");
+        rows.map(|row| {
+            (row["op"].clone(), count(row, "offered"), count(row, "commands"), count(row, "ops_ok"))
+        })
+        .collect()
+    };
+    let rust = of("1");
+    assert!(rust.len() > 5 && rust.iter().all(|(_, offered, _, ok)| offered == ok), "{rust:?}");
+    assert_eq!(of("2"), rust);
+    assert_eq!(of("3"), rust);
+    // What would differ if it were left to the drivers is the same, and the results say who has decided it.
+    for trial in run_json(directory)["trials"].as_array().unwrap() {
+        let options = trial["options"].as_array().unwrap();
+        let timeout = options.iter().find(|option| option["name"] == "connectTimeoutMS").unwrap();
+        let decided = if trial["driver"] == "rust" { "default" } else { "overdrive" };
+        assert_eq!((timeout["value"].as_str(), timeout["from"].as_str()), (Some("10000"), Some(decided)));
+    }
+}
+
+#[test]
+fn pymongo_retries_as_its_versions_are_known_to() {
+    let place = Place::new(ALL_REJECTED);
+    let drivers = format!("driver={}", PYMONGO.join(","));
+    let args = ["--vary", &drivers, "--set", "maxAdaptiveRetries=3", "--ui", "none"];
+    let finished = finish(place.run(&args).env("OVERDRIVE_DRIVERS", pymongo()));
+    finished.assert_code(0);
+    let directory = finished.directory();
+    assert_sums(directory);
+    let rows = table(directory, "summary.csv");
+    for (trial, each) in [("1", 0), ("2", 3)] {
+        let row = rows
+            .iter()
+            .find(|row| row["trial"] == trial && row["segment"] == "all" && row["op"] == "all")
+            .unwrap();
+        assert_eq!(count(row, "retries"), each * count(row, "offered"), "trial {trial}");
+        assert_eq!(count(row, "rejected"), count(row, "attempts"), "trial {trial}");
+        assert_eq!(count(row, "ops_failed"), count(row, "offered"), "trial {trial}");
+    }
+}
+
+/// The worker's own tests, with both versions: what it draws, counts and says, alone and against a replica set.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_workers_own_tests_pass() {
+    let lab = Lab::start(&lab_options(), &|_| ()).await.unwrap();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("workers/pymongo/tests");
+    for driver in PYMONGO {
+        let python = pymongo().join(driver.replace(':', "-")).join("bin/python");
+        for file in ["test_known_answers.py", "test_recording.py", "test_deployment.py"] {
+            let ran = Command::new(&python)
+                .args(["-B", file])
+                .current_dir(&tests)
+                .env("OVERDRIVE_WORKER_URI", lab.uri())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&ran.stderr);
+            assert!(ran.status.success(), "{driver}: {file}: {said}");
+            eprintln!("{driver}: {file}: {}", said.lines().last().unwrap_or_default());
+        }
+    }
+    lab.stop().await.unwrap();
 }
