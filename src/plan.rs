@@ -17,7 +17,10 @@ use serde::{Deserialize, Serialize};
 use crate::thresholds::Thresholds;
 
 pub use client::{OptionSetting, ResolvedOption};
-pub use flow::{Backoff, BackoffKind, Timeout};
+pub use flow::{
+    Backoff, BackoffKind, Breaker, Budget, BudgetLaw, ConcurrencyLimit, LimitLaw, Producer, Signal,
+    SpoolPlan, Timeout, WhenFull,
+};
 pub use gate::{GateSettings, Generation, Limit};
 pub use load::{Arrivals, Load, Model, Stage};
 pub use operation::{Action, Operation};
