@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use disk::Directory;
 use journal::{Position, Segment};
 use line::Line;
 
@@ -81,8 +82,8 @@ pub struct Parked<T> {
 #[derive(Debug)]
 pub struct Spool {
     path: PathBuf,
-    /// Locked, until it is dropped.
-    directory: File,
+    /// Locked until it is dropped.
+    directory: Directory,
     max_bytes: u64,
     rotate_bytes: u64,
     /// Random, so that ids of different spools, and of operations that a crash took the numbers of, differ.
@@ -104,7 +105,7 @@ impl Spool {
     /// # Errors
     /// [`SpoolError::InUse`], [`SpoolError::Damaged`] or [`SpoolError::Disk`].
     pub fn open(path: &Path, max_bytes: u64, rotate_bytes: u64) -> Result<Self, SpoolError> {
-        let directory = disk::lock(path).map_err(|reason| match reason.kind() {
+        let directory = Directory::lock(path).map_err(|reason| match reason.kind() {
             io::ErrorKind::WouldBlock => SpoolError::InUse(path.to_owned()),
             _ => SpoolError::Disk { path: path.to_owned(), reason },
         })?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
+use super::disk::Directory;
 use super::line::{self, Line};
 use super::{Parked, SpoolError, disk};
 
@@ -81,7 +82,7 @@ impl Segment {
 }
 
 /// Reads a spool's files, cuts off what a crash left unfinished, and begins the first segment if there is none.
-pub fn recover(path: &Path, directory: &File) -> Result<Found, SpoolError> {
+pub fn recover(path: &Path, directory: &Directory) -> Result<Found, SpoolError> {
     let drained = read_drained(path)?;
     let firsts = segments(path).map_err(SpoolError::disk(path))?;
     let oldest = firsts.first().copied().unwrap_or(drained);
@@ -122,9 +123,9 @@ struct Scan {
     segments: VecDeque<Segment>,
     /// The number that is to come.
     next: u64,
-    /// Operations below this number were on the disk once, as something was written only after that.
+    /// Operations below this number were on the disk once, as a batch was written only after that.
     written: u64,
-    /// Where it went wrong: the file, and the line from 1.
+    /// Where it does not go on: the file, and the line from 1.
     stopped: Option<(PathBuf, u64)>,
     drained: Position,
 }
@@ -138,11 +139,13 @@ impl Scan {
     fn segment(&mut self, directory: &Path, first: u64) -> Result<(), SpoolError> {
         let mut segment = Segment { first, bytes: 0 };
         let path = segment.path(directory);
-        self.written = self.written.max(first);
-        if first != self.next {
-            let before = self.segments.back().map_or_else(|| path.clone(), |before| before.path(directory));
-            let line = self.segments.back().map_or(1, |before| self.next - before.first + 1);
-            self.stopped.get_or_insert((before, line));
+        if let Some(before) = self.segments.back() {
+            // This one was begun only when the one before was whole.
+            let missing =
+                (self.next != first).then(|| (before.path(directory), self.next - before.first + 1));
+            if let Some((path, line)) = self.stopped.take().or(missing) {
+                return Err(SpoolError::Damaged { path, line });
+            }
         }
         let mut file = BufReader::new(File::open(&path).map_err(SpoolError::disk(&path))?);
         for line in 1.. {
@@ -170,7 +173,7 @@ impl Scan {
         Ok(())
     }
 
-    /// A crash takes only what was not yet on the disk: nothing that anything else was written after.
+    /// In the last segment, a crash takes only what was not yet on the disk: nothing that a batch was written after.
     fn check(&mut self) -> Result<(), SpoolError> {
         match self.stopped.take() {
             Some((path, line)) if self.next < self.written => Err(SpoolError::Damaged { path, line }),
@@ -220,7 +223,7 @@ fn read_drained(directory: &Path) -> Result<u64, SpoolError> {
 }
 
 /// Puts it on the disk that operations below a number are done.
-pub fn write_drained(path: &Path, directory: &File, drained: u64) -> Result<(), SpoolError> {
+pub fn write_drained(path: &Path, directory: &Directory, drained: u64) -> Result<(), SpoolError> {
     let text = line::seal(&Drained { drained })?;
     disk::replace(directory, &path.join(DRAINED), &path.join(DRAFT), &text)
         .map_err(SpoolError::disk(&path.join(DRAINED)))
