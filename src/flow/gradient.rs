@@ -3,7 +3,7 @@
 //! is worked on. The idea is TCP Vegas's (Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global
 //! Internet", 1995), used for services by Netflix ("Performance Under Load", 2018).
 //!
-//! Here it goes in rounds of as many replies as the limit, at least [`FEWEST`], to what was sent within the round. With g,
+//! Here it goes in rounds of as many replies as the limit, at least ten, to what was sent within the round. With g,
 //! the lesser of tolerance × shortest ÷ mean round trip and the share that was not rejected, held within ½ and 1, a round
 //! points to g × limit, and √limit more if nothing was rejected and the limit was made use of. Without rejections the limit
 //! L rests where L = g × L + √L: with c operations worked on at once, L − √L = tolerance × c.

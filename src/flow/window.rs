@@ -1,19 +1,21 @@
 //! Counts over the last while.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Parts of a window, which it moves on by.
 const PARTS: u64 = 20;
 
 /// Two counts over a sliding window, in constant memory: it moves on a twentieth at a time, so what counts is between 19
-/// and 20 twentieths of it old at most.
+/// and 20 twentieths of it old at most. A time that goes back counts as the latest known.
 #[derive(Clone, Debug)]
 pub struct Window {
     part_ns: u64,
-    parts: [Part; PARTS as usize],
+    /// In order of time, without those that nothing was counted in.
+    parts: VecDeque<Part>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Part {
     /// Its place among all since Go.
     number: u64,
@@ -24,19 +26,21 @@ impl Window {
     /// Of that length, with nothing in it.
     pub fn new(length: Duration) -> Self {
         let part_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX).div_ceil(PARTS).max(1);
-        Self { part_ns, parts: [Part::default(); PARTS as usize] }
+        Self { part_ns, parts: VecDeque::new() }
     }
 
-    /// Counts. What comes so late that its part of the window is gone is left out.
-    pub const fn add(&mut self, now_ns: u64, first: u64, second: u64) {
+    /// Counts.
+    pub fn add(&mut self, now_ns: u64, first: u64, second: u64) {
         let number = now_ns / self.part_ns;
-        let part = &mut self.parts[(number % PARTS) as usize];
-        if part.number < number {
-            *part = Part { number, counts: (0, 0) };
-        }
-        if part.number == number {
-            part.counts.0 += first;
-            part.counts.1 += second;
+        match self.parts.back_mut() {
+            Some(newest) if newest.number >= number => {
+                newest.counts.0 += first;
+                newest.counts.1 += second;
+            }
+            _ => {
+                self.parts.retain(|part| part.number + PARTS > number);
+                self.parts.push_back(Part { number, counts: (first, second) });
+            }
         }
     }
 
@@ -49,7 +53,7 @@ impl Window {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.parts = [Part::default(); PARTS as usize];
+        self.parts.clear();
     }
 }
 
@@ -69,8 +73,8 @@ mod tests {
         assert_eq!(window.sums(100), (10, 3));
         assert_eq!(window.sums(105), (0, 0));
         window.add(1000, 1, 1);
-        window.add(7, 50, 50);
-        assert_eq!(window.sums(1000), (1, 1), "what is too late is left out");
+        window.add(7, 2, 2);
+        assert_eq!(window.sums(1000), (3, 3), "what is late counts with the latest");
         window.clear();
         assert_eq!(window.sums(1000), (0, 0));
     }
