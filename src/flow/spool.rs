@@ -36,9 +36,9 @@ pub enum SpoolError {
     #[error("the spool {} is in use", .0.display())]
     InUse(PathBuf),
     /// A file is not as any crash could have left it. Nothing has been changed.
-    #[error("{}: line {line} is damaged, and operations after it are not", path.display())]
+    #[error("{}: from line {line} on it is not as a crash leaves it", path.display())]
     Damaged {
-        /// The file.
+        /// The file; `drained.json` when it does not go with the segments.
         path: PathBuf,
         /// The first line that is wrong, from 1; one past the last when lines are missing at its end.
         line: u64,

@@ -199,3 +199,36 @@ pub struct SpoolPlan {
     /// Operations a second that are taken out again, at most.
     pub drain: Rate,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn laws_are_named_in_json_as_everything_else_is() {
+        let limit = ConcurrencyLimit {
+            signal: Signal::Attempt,
+            initial: 4,
+            floor: 1,
+            ceiling: 32,
+            law: LimitLaw::AIMD,
+        };
+        let text = json!({
+            "signal": "attempt", "initial": 4, "floor": 1, "ceiling": 32,
+            "law": { "aimd": { "increase": 1, "decrease": 0.5, "once_per_round_trip": false } },
+        });
+        assert_eq!(serde_json::to_value(limit).unwrap(), text);
+        assert_eq!(serde_json::from_value::<ConcurrencyLimit>(text).unwrap(), limit);
+
+        let budget = Budget { signal: Signal::Operation, law: BudgetLaw::THROTTLE };
+        let text = json!({ "signal": "operation", "law": { "throttle": { "k": 2.0, "window": "2m" } } });
+        assert_eq!(serde_json::to_value(budget).unwrap(), text);
+        assert_eq!(serde_json::from_value::<Budget>(text).unwrap(), budget);
+        assert_eq!(
+            serde_json::to_value(Producer::default()).unwrap(),
+            json!({ "queue": 64, "when_full": "block" })
+        );
+    }
+}

@@ -8,12 +8,16 @@ const SECOND: u64 = 1_000_000_000;
 
 /// Opens at half of at least ten within 10 s, for 60 s.
 fn circuit() -> Circuit {
+    cooling_down_for(60)
+}
+
+fn cooling_down_for(seconds: u64) -> Circuit {
     Circuit::new(Breaker {
         signal: Signal::Operation,
         threshold: 0.5,
         window: Span::seconds(10),
         minimum: 10,
-        cool_down: Span::seconds(60),
+        cool_down: Span::seconds(seconds),
     })
 }
 
@@ -73,6 +77,16 @@ fn one_probe_decides() {
     assert_eq!((closed.from, closed.to), (State::HalfOpen, State::Closed));
     assert_eq!(circuit.state(), (State::Closed, 131 * SECOND));
     assert_eq!(circuit.ask(131 * SECOND), Admission::Pass);
+}
+
+#[test]
+fn rejections_before_it_opened_do_not_open_it_again() {
+    let mut circuit = cooling_down_for(1);
+    tell(&mut circuit, Verdict::Rejected, 10, 0);
+    let Admission::Probe(probe, _) = circuit.ask(SECOND) else { panic!("no probe") };
+    circuit.conclude(probe, Verdict::Served, 2 * SECOND);
+    assert_eq!(tell(&mut circuit, Verdict::Rejected, 9, 3 * SECOND), None, "within the same window");
+    assert!(tell(&mut circuit, Verdict::Rejected, 1, 3 * SECOND).is_some());
 }
 
 #[test]

@@ -86,12 +86,13 @@ pub fn recover(path: &Path, directory: &Directory) -> Result<Found, SpoolError> 
     let drained = read_drained(path)?;
     let firsts = segments(path).map_err(SpoolError::disk(path))?;
     let oldest = firsts.first().copied().unwrap_or(drained);
-    let mut scan = Scan::new(oldest, drained.max(oldest));
+    let mut scan = Scan::new(oldest, drained);
     for first in &firsts {
         scan.segment(path, *first)?;
     }
     scan.check()?;
-    if scan.next < drained {
+    // A segment goes only after the word that its operations are done.
+    if !(oldest..=scan.next).contains(&drained) {
         return Err(SpoolError::Damaged { path: path.join(DRAINED), line: 1 });
     }
     let active = match scan.segments.back() {

@@ -1,4 +1,4 @@
-//! What no crash of a process leaves: it is found out, and never taken for one.
+//! What no crash of a process leaves is found out, and never taken for one.
 
 use super::*;
 
@@ -79,13 +79,21 @@ fn a_hole_in_the_last_batch_ends_the_journal_and_one_before_it_is_damage() {
 }
 
 #[test]
-fn more_cannot_be_done_than_was_parked() {
+fn what_is_done_must_go_with_what_is_there() {
     let dir = written();
-    let text = line::seal(&serde_json::json!({ "drained": 9 })).unwrap();
-    fs::write(dir.path().join("drained.json"), text).unwrap();
-    assert!(matches!(Spool::open(dir.path(), 1 << 20, 200), Err(SpoolError::Damaged { .. })));
-    fs::write(dir.path().join("drained.json"), "{\"drained\":1}\n").unwrap();
-    assert!(matches!(Spool::open(dir.path(), 1 << 20, 200), Err(SpoolError::Damaged { .. })));
+    let sealed = |drained: u64| line::seal(&serde_json::json!({ "drained": drained })).unwrap();
+    let with = |text: &[u8]| {
+        fs::write(dir.path().join("drained.json"), text).unwrap();
+        Spool::open(dir.path(), 1 << 20, 200).map(|spool| numbers(&spool))
+    };
+    let damaged =
+        |result| matches!(result, Err(SpoolError::Damaged { path, .. }) if path.ends_with("drained.json"));
+    assert_eq!(with(&sealed(3)).unwrap(), [3, 4]);
+    assert!(damaged(with(&sealed(6))), "more than was parked");
+    assert!(damaged(with(b"{\"drained\":1}\n")), "no checksum");
+    fs::remove_file(dir.path().join(FIRST)).unwrap();
+    assert!(damaged(with(&sealed(3))), "operation 3 is missing");
+    assert_eq!(with(&sealed(4)).unwrap(), [4]);
 }
 
 #[test]
