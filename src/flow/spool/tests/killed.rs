@@ -1,11 +1,11 @@
-//! Processes of their own: one that is really killed, at times that nobody chooses, and one whose disk ends within a line.
+//! Processes of their own: one that is really killed, at times that nobody chooses, and one whose disk ends within a batch.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use super::*;
 
-/// Where the process to be killed works.
+/// Where such a process works.
 const DIRECTORY: &str = "OVERDRIVE_TEST_SPOOL";
 
 /// Parks three and takes out one, again and again, and says after each what is sure.
@@ -46,11 +46,11 @@ fn until_full() {
     let Ok(path) = std::env::var(DIRECTORY) else { return };
     let open = || Spool::open(Path::new(&path), 1 << 30, 1 << 20).unwrap();
     let mut spool = open();
-    let batch = |spool: &Spool| (spool.next..spool.next + 7).map(operation).collect::<Vec<_>>();
+    let batch = |spool: &Spool| (spool.next..spool.next + 60).map(operation).collect::<Vec<_>>();
     while spool.park(&batch(&spool)).is_ok() {}
     assert!(matches!(spool.park(&["more"]), Err(SpoolError::Broken(_))));
     let parked: Vec<u64> = (0..spool.next).collect();
-    assert!(parked.len() > 70);
+    assert!(!parked.is_empty());
     drop(spool);
     assert_eq!(numbers(&open()), parked, "no part of the batch that failed is there");
 }
