@@ -32,6 +32,7 @@ use crate::plan::timeline::{nanos, segments};
 use crate::plan::{Attempts, Driver, Model, Plan};
 use crate::snapshot::Report;
 use crate::stats::recorder::{Offered, Recorder};
+use crate::units::Span;
 
 /// Due operations that wait for a worker; the rest waits in the schedule.
 const QUEUE: usize = 1024;
@@ -90,7 +91,7 @@ async fn drive(
         segments: segments.clone(),
         target: Target::new(client, &plan.data),
         ledger: Arc::clone(ledger),
-        timeout: plan.timeout.map(|timeout| timeout.operation.duration()),
+        timeout: plan.timeout.operation.map(Span::duration),
         backoff: plan.backoff,
         seed: plan.seed,
         go,

@@ -19,7 +19,10 @@ use crate::thresholds::Thresholds;
 
 pub use client::{OptionSetting, ResolvedOption};
 pub use driver::Driver;
-pub use flow::{Backoff, BackoffKind, Timeout};
+pub use flow::{
+    Backoff, BackoffKind, Breaker, Budget, BudgetLaw, ConcurrencyLimit, Flow, LimitLaw, OnTimeout, Producer,
+    Signal, SpoolPlan, Timeout, WhenFull,
+};
 pub use gate::{GateSettings, Generation, Limit};
 pub use load::{Arrivals, Load, Model, Stage};
 pub use operation::{Action, Operation};
@@ -55,12 +58,15 @@ pub struct Plan {
     pub overloads: Vec<Overload>,
     /// How attempts are told apart.
     pub attempts: Attempts,
-    /// How long the application waits for a call; `None` waits as long as the driver does.
+    /// How long the application waits for a call.
     #[serde(default)]
-    pub timeout: Option<Timeout>,
+    pub timeout: Timeout,
     /// What the application does about a failed call; `None` leaves it at one.
     #[serde(default)]
     pub backoff: Option<Backoff>,
+    /// What the application does about rejection beside that.
+    #[serde(default)]
+    pub flow: Flow,
     /// The staleness probe; `None` for none.
     pub staleness: Option<Staleness>,
     /// Whether this trial takes over from another while the load goes on: a knob was turned. Its warm-up is a transition,

@@ -31,7 +31,7 @@ mod value;
 
 use toml::de::DeTable;
 
-use crate::plan::{Backoff, Data, Driver, Operation, OptionSetting, Overload, Staleness, Timeout};
+use crate::plan::{Backoff, Data, Driver, Flow, Operation, OptionSetting, Overload, Staleness, Timeout};
 use crate::thresholds::Thresholds;
 
 pub use client::CheckOption;
@@ -70,7 +70,9 @@ pub struct Profile {
     /// `[[overload]]`
     pub overloads: Vec<Overload>,
     /// `[timeout]`
-    pub timeout: Option<Timeout>,
+    pub timeout: Timeout,
+    /// The rest of `[flow]`.
+    pub flow: Flow,
     /// `[flow.backoff]`
     pub backoff: Option<Backoff>,
     /// `[staleness]`; `None` for no probe.
@@ -143,6 +145,7 @@ fn read_document(
         operations,
         overloads,
         timeout,
+        flow: Flow::default(),
         backoff,
         staleness,
         thresholds,

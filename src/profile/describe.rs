@@ -174,7 +174,7 @@ const fn source(from: OptionSource) -> &'static str {
 
 /// What the application does beside what the driver does.
 fn application(plan: &Plan) -> String {
-    let timeout = plan.timeout.map(|timeout| format!("waits {} for a call", timeout.operation));
+    let timeout = plan.timeout.operation.map(|operation| format!("waits {operation} for a call"));
     let backoff = plan.backoff.map(|backoff| {
         let pauses = match backoff.kind {
             BackoffKind::Immediate => "at once".to_owned(),

@@ -49,6 +49,7 @@ pub fn resolve(
         overloads: profile.overloads,
         attempts,
         timeout: profile.timeout,
+        flow: profile.flow,
         backoff: profile.backoff,
         staleness: profile.staleness,
         thresholds: profile.thresholds,
@@ -352,7 +353,7 @@ fail_command = {}
         );
         let there = |pairs: &[(&str, &str)]| {
             let plan = resolved(&text, &sets(pairs)).unwrap();
-            (plan.timeout.is_some(), plan.backoff.is_some(), plan.staleness.is_some())
+            (plan.timeout.operation.is_some(), plan.backoff.is_some(), plan.staleness.is_some())
         };
         assert_eq!(there(&[]), (true, true, true));
         assert_eq!(there(&[("timeout.operation", "unset")]), (false, true, true));

@@ -9,7 +9,7 @@ use crate::plan::load::MOST_WORKERS;
 use crate::plan::overload::{
     FEWEST_TICKETS, LARGEST_EXTRA, LONGEST_HOLD, MOST_EXTRA, MOST_HELD, MOST_TICKETS,
 };
-use crate::plan::{Attempts, Fault, Limit, Overload, Staleness, Timeout};
+use crate::plan::{Attempts, Fault, Limit, Overload, Staleness};
 use crate::units::{Span, WholeRate};
 
 use super::client::UNSET;
@@ -79,7 +79,7 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
     let parts: Vec<&str> = key.split('.').collect();
     match parts.as_slice() {
         // What may be there or not can be taken away.
-        ["timeout", "operation"] if value == UNSET => Some(take(&mut draft.profile.timeout)),
+        ["timeout", "operation"] if value == UNSET => Some(take(&mut draft.profile.timeout.operation)),
         ["flow", "backoff", "kind"] if value == UNSET => Some(take(&mut draft.profile.backoff)),
         ["staleness", "every"] if value == UNSET => Some(take(&mut draft.profile.staleness)),
         ["driver"] if value == UNSET => Some(take(&mut draft.profile.driver)),
@@ -94,10 +94,7 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
         ["rate" | "workers" | "duration" | "warmup"] => set_load(draft, key, value),
         ["load", key] => set_load(draft, key, value),
         ["data", key] => set_data(draft, key, value),
-        ["timeout", "operation"] => {
-            let operation = above_zero(value).map(|operation| Timeout { operation });
-            Some(put_some(&mut draft.profile.timeout, operation))
-        }
+        ["timeout", "operation"] => Some(put_some(&mut draft.profile.timeout.operation, above_zero(value))),
         ["flow", "backoff", key] => set_backoff(draft, key, value),
         ["staleness", "every"] => Some(set_period(draft, value)),
         ["thresholds", "fail_if"] => Some(Err("it is a list: add to it with --fail-if".to_owned())),

@@ -43,6 +43,7 @@ pub(crate) fn plan_with_stages(stages: &[(u64, f64, f64)]) -> Plan {
     Plan {
         live: false,
         driver: None,
+        flow: crate::plan::Flow::default(),
         profile: "test".to_owned(),
         description: String::new(),
         seed: 1,
@@ -71,7 +72,7 @@ pub(crate) fn plan_with_stages(stages: &[(u64, f64, f64)]) -> Plan {
         ],
         overloads: Vec::new(),
         attempts: Attempts::Full,
-        timeout: None,
+        timeout: crate::plan::Timeout::default(),
         backoff: None,
         staleness: None,
         thresholds: Thresholds::default(),

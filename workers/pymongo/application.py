@@ -65,12 +65,18 @@ class Pauses:
         return min(base + round((most - base) * self._random.unit()), cap)
 
 
+def has_deadline(plan: Optional[dict[str, Any]]) -> bool:
+    """Whether the plan bounds calls at all."""
+    return any((plan or {}).get(name) is not None for name in ("operation", "max_time"))
+
+
 def deadline(plan: Optional[dict[str, Any]]) -> Callable[[], ContextManager[Any]]:
     """What bounds a call: PyMongo's own deadline, where the plan has one."""
-    if plan is None:
+    if not has_deadline(plan):
         return contextlib.nullcontext
-    if set(plan) != {"operation"}:
-        raise ValueError(f"the PyMongo worker knows no timeout like {plan}")
+    known = {"operation", "on_timeout", "grace", "max_time"}
+    if set(plan) - known or plan.get("on_timeout", "cancel") != "cancel" or plan.get("max_time") is not None:
+        raise ValueError("the PyMongo worker knows no [timeout] but `operation`: PyMongo's deadline is what ends a call there")
     if not hasattr(pymongo, "timeout"):
         raise ValueError(f"[timeout] needs PyMongo 4.2 or later; this is {pymongo.version}")
     seconds = span_ns(plan["operation"]) / 1e9

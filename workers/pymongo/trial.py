@@ -21,7 +21,7 @@ MOST_THREADS = 1000
 # What a plan may hold: what is made here, and what is the parent's business. Anything else may be load that is not made.
 _KNOWN = {
     "profile", "description", "seed", "data", "load", "client", "driver", "operations", "overloads", "attempts", "timeout",
-    "backoff", "staleness", "live", "thresholds",
+    "backoff", "flow", "staleness", "live", "thresholds",
 }  # fmt: skip
 
 
@@ -31,6 +31,7 @@ class Trial:
     def __init__(self, start: dict[str, Any]) -> None:
         self.plan = plan = start["plan"]
         unknown = [name for name, value in plan.items() if name not in _KNOWN and value is not None]
+        unknown += [f"flow.{name}" for name, value in plan.get("flow", {}).items() if value is not None]
         if unknown:
             raise ValueError(f"the plan has `{unknown[0]}`, which the PyMongo worker does not know")
         self.uri: str = start["uri"]

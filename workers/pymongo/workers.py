@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable, NamedTuple, Optional
 
 import failures
-from application import Pauses, Policy, deadline
+from application import Pauses, Policy, deadline, has_deadline
 from attempts import Trace, trace_this_thread
 from failures import Failure, FailureClass
 from ledger import Ledger
@@ -37,7 +37,7 @@ class Crew:
     ) -> None:  # fmt: skip
         self._workload, self._segments, self._target, self._ledger, self._died = workload, segments, target, ledger, died
         self._seed = plan["seed"]
-        self._deadline, self._has_deadline = deadline(plan.get("timeout")), plan.get("timeout") is not None
+        self._deadline, self._has_deadline = deadline(plan.get("timeout")), has_deadline(plan.get("timeout"))
         self._policy = Policy(plan["backoff"]) if plan.get("backoff") else None
         self._threads: list[threading.Thread] = []
         # Waiting for an operation: one element each, because appending and taking need no lock.
