@@ -7,6 +7,7 @@ pub mod generator;
 pub mod pacer;
 pub mod prepare;
 pub mod schedule;
+pub mod sharing;
 pub mod ticker;
 pub mod worker;
 
@@ -28,6 +29,7 @@ use crate::client::uri::Uri;
 use crate::client::version::DRIVER_VERSION;
 use crate::client::{connect, connect_observed, shut_down, wait_for_primary};
 use crate::control::Control;
+use crate::document::seed;
 use crate::operation::Workload;
 use crate::operation::execute::Target;
 use crate::plan::timeline::{nanos, segments};
@@ -64,7 +66,7 @@ pub async fn run(
     if !plan.live {
         let control_client = connect(&uri.control()).await?;
         wait_for_primary(&control_client, &uri).await?;
-        prepare::prepare(&control_client, &plan, &reports).await?;
+        sharing::prepare(&control_client, &plan, &reports).await?;
         shut_down(control_client).await;
     }
     // The measured client has to know the primary too, or its first operations go elsewhere or wait.
@@ -101,7 +103,7 @@ async fn drive(
         ledger: Arc::clone(ledger),
         timeout: plan.timeout.map(|timeout| timeout.operation.duration()),
         backoff: plan.backoff,
-        seed: plan.seed,
+        seed: seed(plan),
         go,
         next: Apart(first.into()),
         idle: Apart::default(),
@@ -210,8 +212,12 @@ fn start(plan: &Plan, first: u64, crew: &Crew) -> anyhow::Result<(Offered, Load)
             Ok((Offered::Closed, Load::Closed { workers: *workers }))
         }
         Model::Open { stages, arrivals, max_in_flight } => {
-            let schedule = Schedule::new(plan.load.warmup, stages, *arrivals, plan.seed);
-            let schedule = schedule.numbered_from(first);
+            let schedule =
+                Schedule::new(plan.load.warmup, stages, *arrivals, seed(plan)).numbered_from(first);
+            let schedule = match plan.shard {
+                Some(shard) => schedule.in_shard(shard),
+                None => schedule,
+            };
             let (queue, due) = async_channel::bounded(QUEUE);
             let most = usize::try_from(*max_in_flight)?;
             for _ in 0..FIRST_WORKERS.min(most) {

@@ -49,6 +49,7 @@ pub mod interrupts;
 pub mod knobs;
 pub mod lab;
 pub mod limiter;
+pub mod merge;
 pub mod metric;
 pub mod metrics;
 pub mod operation;
@@ -87,6 +88,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Compare(args) => command::compare::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Export(args) => command::export::run(&args),
+        Command::Merge(args) => command::merge::run(&args),
         Command::Completions(args) => command::completions::run(&args),
         Command::Man(args) => command::man::run(&args),
         Command::Calibrate(args) => command::calibrate::run(args).await,

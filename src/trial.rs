@@ -5,6 +5,7 @@ mod course;
 mod knobs;
 pub mod live;
 pub mod staleness;
+mod start;
 mod timeline;
 mod underway;
 pub mod watch;
@@ -214,8 +215,13 @@ async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Grou
         data: Namespace::new(&data.database, &data.collection),
         app: uri.option("appName").unwrap_or_default(),
     };
-    let bench = Bench::prepare(ground, &setup.plan.overloads, |text| progress.note(text)).await?;
-    let probe = Probe::prepare(&setup.plan, &cluster, &control).await?.map(Arc::new);
+    // What another shard puts on is for that one to undo, and so is what it finds.
+    let (bench, probe) = if setup.plan.leads() {
+        let bench = Bench::prepare(ground, &setup.plan.overloads, |text| progress.note(text)).await?;
+        (bench, Probe::prepare(&setup.plan, &cluster, &control).await?.map(Arc::new))
+    } else {
+        (Bench::new(ground), None)
+    };
     let (changes, end) = (TaskTracker::new(), CancellationToken::new());
     Ok(Ground { cluster, control, bench: Arc::new(bench), probe, changes, end })
 }
@@ -229,9 +235,15 @@ async fn load(
     interrupts: &Interrupts,
     turns: Option<&mut Turns>,
 ) -> anyhow::Result<Option<anyhow::Error>> {
-    interrupts.before_load(ground.bench.arm(&setup.plan.overloads)).await?;
+    if setup.plan.leads() {
+        interrupts.before_load(ground.bench.arm(&setup.plan.overloads)).await?;
+    }
     let starting = Engine::start(setup, |data| progress.preparing(data));
     let engine = interrupts.before_load(starting).await?;
+    if let Some(text) = start::announcement(&setup.plan) {
+        progress.note(&text);
+    }
+    interrupts.before_load(start::approached(&setup.plan)).await?;
     Course::begin(engine, setup, ground, progress, interrupts.clone(), turns).await?.run(summaries).await
 }
 
