@@ -21,6 +21,7 @@ mod report;
 mod running;
 mod screen;
 mod search;
+mod shards;
 mod staleness;
 mod support;
 mod tables;
