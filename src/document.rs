@@ -166,7 +166,8 @@ impl Draw {
         if let Some(key) = self.key {
             return key;
         }
-        let next_key = if keys.are_new() { self.next_key } else { self.next_key - self.keys_ahead };
+        let next_key =
+            if keys.are_new() { self.next_key } else { self.next_key.wrapping_sub(self.keys_ahead) };
         let key = keys.pick(&mut self.random, self.occurrence, next_key);
         if keys.are_new() {
             self.next_key = key.wrapping_add(self.key_step);

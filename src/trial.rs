@@ -244,7 +244,10 @@ async fn load(
         progress.note(&text);
     }
     interrupts.before_load(start::approached(&setup.plan)).await?;
-    Course::begin(engine, setup, ground, progress, interrupts.clone(), turns).await?.run(summaries).await
+    let clock = start::clock(&setup.plan, &ground.control).await;
+    clock.iter().for_each(|note| progress.note(note));
+    let course = Course::begin(engine, setup, ground, progress, interrupts.clone(), turns).await?;
+    course.noting(clock).run(summaries).await
 }
 
 async fn second(interrupts: &Interrupts) {

@@ -119,14 +119,14 @@ fn other_version(path: &Path, what: String) -> Error {
 fn complete(read: Vec<Stored>) -> Result<Vec<Stored>, Error> {
     let mut shards: BTreeMap<u32, Stored> = BTreeMap::new();
     for stored in read {
-        if let Some(first) = shards.values().next() {
-            if let Some(what) = foreign(first, &stored) {
-                return Err(Error::asked(format!(
-                    "'{}' and '{}' are not shards of one load: {what}",
-                    first.directory.display(),
-                    stored.directory.display()
-                )));
-            }
+        if let Some(first) = shards.values().next()
+            && let Some(what) = foreign(first, &stored)
+        {
+            return Err(Error::asked(format!(
+                "'{}' and '{}' are not shards of one load: {what}",
+                first.directory.display(),
+                stored.directory.display()
+            )));
         }
         if let Some(twice) = shards.get(&stored.shard.index) {
             return Err(Error::asked(format!(

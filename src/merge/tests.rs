@@ -140,7 +140,8 @@ fn shards_of_different_loads_are_told_apart() {
         change(&mut other);
         refused(&[Made::new(0, 2), other])
     };
-    let mistakes: [(&dyn Fn(&mut Made), &str); 8] = [
+    type Change<'a> = &'a dyn Fn(&mut Made);
+    let mistakes: [(Change<'_>, &str); 8] = [
         (&|made| made.profile = "another", "their profiles differ"),
         (&|made| *made = Made::new(1, 3), "they are of 2 and of 3 shards"),
         (&|made| made.facts.driver.version = "3.5.2".to_owned(), "rust 3.9.1 and rust 3.5.2"),

@@ -40,10 +40,10 @@ impl Shard {
     }
 
     /// Its part of a number that cannot be split further; the parts sum to the whole, and differ by one at most.
-    const fn part_of(self, whole: u64) -> u64 {
-        let (index, count) = (self.index as u128, self.count as u128);
+    fn part_of(self, whole: u64) -> u64 {
+        let until = |shards: u32| u128::from(whole) * u128::from(shards) / u128::from(self.count);
         // A part of a u64 is one.
-        ((whole as u128 * (index + 1)) / count - (whole as u128 * index) / count) as u64
+        u64::try_from(until(self.index + 1) - until(self.index)).unwrap_or(whole)
     }
 }
 
@@ -206,7 +206,7 @@ mod tests {
         let mut other = parts;
         other[2] = plan.divided(Shard { index: 2, count: 4, start_at: None }).unwrap();
         assert_eq!(Plan::whole(&other), None, "another division");
-        assert_eq!(Plan::whole(&[plan.clone()]), None, "no shard at all");
+        assert_eq!(Plan::whole(std::slice::from_ref(&plan)), None, "no shard at all");
         let only = Shard { index: 0, count: 1, start_at: None };
         assert_eq!(Plan::whole(&[plan.divided(only).unwrap()]), Some(plan));
     }

@@ -79,6 +79,12 @@ impl<'a> Course<'a> {
         })
     }
 
+    /// With something more to read beside the first trial's numbers.
+    pub fn noting(mut self, note: Option<String>) -> Self {
+        self.trial.note(note);
+        self
+    }
+
     /// Lets the load run and passes on what is heard, until the last trial's engine is done, nothing of ours is on any
     /// more, and all files are whole. Each trial's summary is there once it has ended. Returns what went wrong beside it.
     ///

@@ -222,6 +222,11 @@ impl Underway {
         self.go.elapsed() >= self.facts.plan.load.warmup.duration()
     }
 
+    /// Something more that people should read beside the numbers.
+    pub fn note(&mut self, note: Option<String>) {
+        self.notes.extend(note);
+    }
+
     /// It ends before its time as it is meant to; `note` is what people read of that under its numbers.
     pub fn ends_early(&mut self, why: Early, note: String) {
         self.early = Some(why);

@@ -153,7 +153,9 @@ fn added() -> Vec<Bson> {
 fn four_shards_merged_are_the_whole() {
     let _alone = block_on(alone());
     let place = Place::new(PROFILE);
-    let start_at = in_seconds(8);
+    // Whatever it takes to start, it is there when the clock begins to count.
+    shared_lab();
+    let start_at = in_seconds(10);
     // The first is not the first to come: the others wait for its data.
     let running: Vec<Running> = (0..SHARDS)
         .rev()
@@ -298,7 +300,8 @@ fn assert_reads_as_any_run(place: &Place, merged: &Path) {
 #[test]
 fn a_shard_waits_for_the_data_no_longer_than_until_the_start() {
     let place = Place::new(PROFILE.replace("\"shards\"", "\"shards_alone\""));
-    let finished = finish(&mut shard(&place, "1/2", &in_seconds(3)));
+    shared_lab();
+    let finished = finish(&mut shard(&place, "1/2", &in_seconds(4)));
     finished.assert_code(1);
     for part in
         ["shard 1/2 waits for the data in overdrive.shards_alone", "has not begun to prepare", "--start-at"]
