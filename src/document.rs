@@ -29,6 +29,12 @@
 //! one of `insert_many` is rendered for each document, so it is executions × count + the document's place; the document
 //! with key k is number k however it comes to be. Inside an `^Array` of length m an `^Inc` is rendered m times: then it is
 //! n × m + the element's place, the outermost array counting first.
+//!
+//! # In a shard
+//!
+//! A shard of a load draws, mixes and arrives by a seed of its own ([`seed`]; documents that are loaded keep the plan's). Of
+//! what is counted, executions and new keys before, the shards take turns: what is the n-th here is number n × shards +
+//! the shard's index of the whole ([`Draw::in_shard`]). One that takes several new keys goes on in steps of the number of shards.
 
 mod generators;
 pub mod keys;

@@ -243,9 +243,9 @@ async fn load(
     if let Some(text) = start::announcement(&setup.plan) {
         progress.note(&text);
     }
-    interrupts.before_load(start::approached(&setup.plan)).await?;
     let clock = start::clock(&setup.plan, &ground.control).await;
     clock.iter().for_each(|note| progress.note(note));
+    interrupts.before_load(start::approached(&setup.plan)).await?;
     let course = Course::begin(engine, setup, ground, progress, interrupts.clone(), turns).await?;
     course.noting(clock).run(summaries).await
 }

@@ -19,6 +19,9 @@ const LATE: Duration = Duration::from_millis(500);
 /// A clock that is off by less may as well be right: shards begin together to some milliseconds.
 const ASTRAY: Duration = Duration::from_millis(100);
 
+/// How long the primary is waited for when it is asked for its clock.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// The longest sleep at a time: clocks are set while one waits.
 const NAP: Duration = Duration::from_secs(1);
 
@@ -36,7 +39,8 @@ pub fn announcement(plan: &Plan) -> Option<String> {
 pub async fn clock(plan: &Plan, control: &Client) -> Option<String> {
     plan.shard.filter(|shard| shard.is_part())?;
     let asked = Timestamp::now();
-    let hello = control.database("admin").run_command(doc! { "hello": 1 }).await.ok()?;
+    let hello = async { control.database("admin").run_command(doc! { "hello": 1 }).await };
+    let hello = tokio::time::timeout(PATIENCE, hello).await.ok()?.ok()?;
     let answered = Timestamp::now();
     let theirs = hello.get_datetime("localTime").ok()?;
     let theirs = Timestamp::from_millisecond(theirs.timestamp_millis()).ok()?;
