@@ -266,19 +266,19 @@ fn assert_one_did_for_all(directories: &[PathBuf], merged: &Path) {
 
 /// What was inserted is there, each id once, and nothing was inserted twice.
 fn assert_ids(merged: &Path) {
-    let ok = |op: &str| -> u64 {
-        table(merged, "intervals.csv")
-            .iter()
-            .filter(|row| row["op"] == op)
-            .map(|row| count(row, "ops_ok"))
-            .sum()
+    let intervals = table(merged, "intervals.csv");
+    let sum = |op: &str, column: &str| -> u64 {
+        intervals.iter().filter(|row| row["op"] == op).map(|row| count(row, column)).sum()
     };
-    let duplicates = table(merged, "errors.csv");
-    assert!(duplicates.iter().all(|row| row["code"] != "11000"), "{duplicates:?}");
+    let errors = table(merged, "errors.csv");
+    assert!(errors.iter().all(|row| row["code"] != "11000"), "{errors:?}");
     let ids = added();
     let keys: Vec<i32> = ids.iter().filter_map(Bson::as_i32).collect();
-    assert_eq!(keys.len() as u64, ok("add"));
-    assert_eq!((ids.len() - keys.len()) as u64, 2 * ok("note"));
+    let (added, noted) = (keys.len() as u64, (ids.len() - keys.len()) as u64);
+    // What a busy machine has still under way at the end may be there or not.
+    let may_be = |op: &str| sum(op, "ops_ok")..=sum(op, "ops_ok") + sum(op, "ops_in_flight");
+    assert!(may_be("add").contains(&added), "{added}");
+    assert!(may_be("note").contains(&noted.div_ceil(2)), "{noted}");
     // All four took their turns.
     let turns: BTreeSet<i32> = keys.iter().map(|key| (key - 200) % 4).collect();
     assert_eq!(turns, BTreeSet::from([0, 1, 2, 3]));
