@@ -340,3 +340,33 @@ fn what_no_shard_can_do_is_told_before_anything_is_done() {
     assert!(finished.stdout.contains("this is shard 2/4"), "{}", finished.stdout);
     assert!(finished.stdout.contains("100/s"), "{}", finished.stdout);
 }
+
+#[test]
+fn one_shard_merged_is_itself_to_the_last_digit() {
+    // A stub has no overloads.
+    let place = Place::new(PROFILE);
+    let args =
+        ["--stub=service=1ms,fail=every:7", "--shard", "0/1", "--duration", "3s", "--set", "rate=300/s"];
+    let finished = finish(&mut place.run(&args));
+    let alone = finished.assert_code(3).directory().to_owned();
+    let mut merging = overdrive(["merge", alone.to_str().unwrap(), "--out", "merged"]);
+    let merged = finish(merging.current_dir(place.path()));
+    let merged = named(merged.assert_code(3), &place);
+    for name in [
+        "summary.csv",
+        "intervals.csv",
+        "retries.csv",
+        "backoff.csv",
+        "errors.csv",
+        "recovery.csv",
+        "servers.csv",
+        "latency.hlog",
+        "profile.toml",
+    ] {
+        let text = |directory: &Path| {
+            let id = directory.file_name().unwrap().to_str().unwrap();
+            fs::read_to_string(directory.join(name)).unwrap().replace(id, "RUN")
+        };
+        assert_eq!(text(&merged), text(&alone), "{name}");
+    }
+}
