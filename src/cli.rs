@@ -4,7 +4,9 @@ mod compare;
 pub mod driver;
 mod export;
 mod limits;
+mod merge;
 mod report;
+mod shard;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -17,7 +19,9 @@ pub use self::compare::{CompareArgs, Format};
 pub use self::driver::DriverArgs;
 pub use self::export::{ExportArgs, ExportFormat};
 pub use self::limits::LimitArgs;
+pub use self::merge::MergeArgs;
 pub use self::report::ReportArgs;
+pub use self::shard::{ShardArg, ShardArgs, in_bounds as shard_in_bounds};
 use crate::plan::{Attempts, Driver};
 use crate::profile::{FAULT_KINDS, condition, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
@@ -50,6 +54,7 @@ Examples:
   overdrive check my.toml                          what a profile comes to, without connecting
   overdrive compare results/A results/B            what is better and what is worse
   overdrive report results/A -o report.html        a page to look at, print or pass on
+  overdrive merge shards/*                         one run of what several machines have made
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 a threshold was crossed or no rate
 confirmed (run), or something got worse (compare --fail-on-regression), 130 interrupted with
@@ -69,6 +74,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Print what other tools read: Go's benchmark format, or HdrHistogram's percentiles
     Export(ExportArgs),
+    /// Join the shards of one load, which several processes or machines have made, to a run like any other
+    Merge(MergeArgs),
     /// List the profiles that come with overdrive
     Profiles,
     /// Measure what this machine can do, so that runs that ask for more can be told so
@@ -139,6 +146,9 @@ pub struct RunArgs {
     /// it was started with; trials that were whole are not run again, and --out and --label say nothing more
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
+    /// Which part of it, when several processes make one load.
+    #[command(flatten)]
+    pub shard: ShardArgs,
     /// Load a deployment that is not on this machine without asking
     #[arg(long)]
     pub yes: bool,

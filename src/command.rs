@@ -11,6 +11,7 @@ pub mod gate;
 pub mod keeper;
 pub mod lab;
 pub mod man;
+pub mod merge;
 pub mod profiles;
 pub mod report;
 pub mod restore;

@@ -26,6 +26,7 @@ use crate::client::errors::ErrorTable;
 use crate::client::uri::Uri;
 use crate::client::{connect_observed, shut_down, wait_for_primary};
 use crate::control::Control;
+use crate::document::seed;
 use crate::operation::Workload;
 use crate::operation::execute::Target;
 use crate::plan::timeline::{nanos, segments};
@@ -93,7 +94,7 @@ async fn drive(
         ledger: Arc::clone(ledger),
         timeout: plan.timeout.operation.map(Span::duration),
         backoff: plan.backoff,
-        seed: plan.seed,
+        seed: seed(plan),
         go,
         next: Apart(first.into()),
         idle: Apart::default(),
@@ -202,8 +203,12 @@ fn start(plan: &Plan, first: u64, crew: &Crew) -> anyhow::Result<(Offered, Load)
             Ok((Offered::Closed, Load::Closed { workers: *workers }))
         }
         Model::Open { stages, arrivals, max_in_flight } => {
-            let schedule = Schedule::new(plan.load.warmup, stages, *arrivals, plan.seed);
-            let schedule = schedule.numbered_from(first);
+            let schedule =
+                Schedule::new(plan.load.warmup, stages, *arrivals, seed(plan)).numbered_from(first);
+            let schedule = match plan.shard {
+                Some(shard) => schedule.in_shard(shard),
+                None => schedule,
+            };
             let (queue, due) = async_channel::bounded(QUEUE);
             let most = usize::try_from(*max_in_flight)?;
             for _ in 0..FIRST_WORKERS.min(most) {

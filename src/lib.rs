@@ -16,6 +16,9 @@
 //!                                                                      └─▶ files ─▶ compare, report, export
 //! ```
 //!
+//! Several processes, on one machine or many, may make one load, each a *shard* of it ([`plan::shard`]). They know nothing of
+//! each other but when they begin; the files that they leave are merged to those of one run ([`merge`]).
+//!
 //! Beside it: the *lab* (real servers that end with us), the *gate* (a proxy that sheds load as newer servers do; `wire` and
 //! `limiter` are its parts) and the *stub* (a server with scripted answers, in a process of its own, for measuring what
 //! measures).
@@ -53,6 +56,7 @@ pub mod interrupts;
 pub mod knobs;
 pub mod lab;
 pub mod limiter;
+pub mod merge;
 pub mod metric;
 pub mod metrics;
 pub mod operation;
@@ -91,6 +95,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Compare(args) => command::compare::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Export(args) => command::export::run(&args),
+        Command::Merge(args) => command::merge::run(&args),
         Command::Completions(args) => command::completions::run(&args),
         Command::Man(args) => command::man::run(&args),
         Command::Calibrate(args) => command::calibrate::run(args).await,

@@ -9,6 +9,7 @@ pub mod gate;
 pub mod load;
 pub mod operation;
 pub mod overload;
+pub mod shard;
 pub mod staleness;
 pub mod template;
 pub mod timeline;
@@ -30,6 +31,7 @@ pub use overload::{
     FailCommand, Fault, HoldTickets, LatencyEvent, LimitConnections, LimitRequests, Mechanism, Members,
     Overload, Tickets,
 };
+pub use shard::Shard;
 pub use staleness::Staleness;
 pub use template::Template;
 
@@ -76,6 +78,9 @@ pub struct Plan {
     /// What the trial must not come to.
     #[serde(default)]
     pub thresholds: Thresholds,
+    /// Which part of a load this is that several processes make; `None` for all of it. `load` is this part's own.
+    #[serde(default)]
+    pub shard: Option<Shard>,
 }
 
 impl Plan {

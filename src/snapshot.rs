@@ -3,6 +3,7 @@
 //! A snapshot is the delta of one interval. Intervals end exactly at whole seconds and at segments' borders, follow each
 //! other without gaps, and add up to the trial; only the last one ends when the trial does.
 
+mod beside;
 mod cells;
 mod merge;
 
@@ -198,7 +199,7 @@ pub struct Totals {
 }
 
 /// What one server says of itself, once an interval.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerFacts {
     /// host:port, as the driver spells it.
     pub address: String,
@@ -212,7 +213,7 @@ pub struct ServerFacts {
 }
 
 /// What the staleness probe found of one server in an interval.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StalenessStats {
     /// How old what reads saw was, by the role that the server had when it was read. Nothing (0) is a read that saw every
     /// acknowledged heartbeat.
@@ -257,7 +258,7 @@ pub const SERVER_COUNTERS: [&str; 31] = [
 ];
 
 /// Something that happened at a moment, rather than over an interval.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// When, in nanoseconds since Go; negative before it.
     pub at_ns: i64,

@@ -5,6 +5,7 @@ mod dry_run;
 mod matrix;
 mod resume;
 mod search;
+mod shard;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::interrupts::{Interrupts, NotBegun};
 use crate::knobs::Turns;
 use crate::lab::{Lab, LabOptions};
 use crate::metrics::Metrics;
-use crate::plan::GateSettings;
+use crate::plan::{GateSettings, Shard};
 use crate::progress::{Lines, Progress, Silent};
 use crate::report;
 use crate::results::resume::Earlier;
@@ -48,7 +49,15 @@ const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
 pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     let profile = open_profile(&args.load.profile)?;
     let given = if args.stub.is_some() { None } else { given_uri(&args.target)? };
+    let shard = shard::asked_for(&args)?;
     checks::arguments(&args, given.is_some()).await?;
+    if given.is_none() && shard.is_some_and(Shard::is_part) {
+        return Err(UsageError::new(
+            "shards load one deployment together, and each would start a lab of its own: name one with --uri, --uri-file or \
+             $OVERDRIVE_URI (`overdrive lab` starts one)",
+        )
+        .into());
+    }
     // Options that no deployment would take are told before a lab is started for them.
     let uri = given.clone().map_or_else(|| Uri::parse(LIKE_THE_LAB), Ok)?;
     let mut hunt = Hunt::asked_for(&profile, &args, &uri)?;
@@ -86,8 +95,9 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         checks::confirm(uri, variants.iter().map(|variant| &*variant.plan), more, args.yes)?;
     }
     let mut interrupts = Interrupts::listen()?;
-    // What is held against each other must not be changed by hand, and a stub's script belongs to one trial.
-    let by_hand = all.len() == 1 && args.stub.is_none() && hunt.is_none();
+    // What is held against each other must not be changed by hand, a stub's script belongs to one trial, and the other
+    // shards of a load know nothing of a hand here.
+    let by_hand = all.len() == 1 && args.stub.is_none() && hunt.is_none() && shard.is_none();
     let (progress, turns) = progress(&args, by_hand, &interrupts)?;
     let lab = match (given, &args.stub) {
         (None, None) => Some(Arc::new(start_lab(&variants, args.mongod.as_deref(), &interrupts).await?)),
@@ -100,7 +110,13 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     }
     let keeping = match &earlier {
         Some(earlier) => Keeping::going_on(earlier.clone()),
-        None => Keeping::new(args.out.clone(), args.label.clone(), profile.text.clone()),
+        None => {
+            let label = match shard {
+                Some(shard) => Some(shard::label(shard, args.label.as_deref())),
+                None => args.label.clone(),
+            };
+            Keeping::new(args.out.clone(), label, profile.text.clone())
+        }
     };
     let keeping = Arc::new(keeping);
     let mut run = Run {
@@ -268,6 +284,7 @@ impl Run {
             notes: (!complete).then_some(short).into_iter().collect(),
             earlier,
             search: self.search.as_ref().map(Findings::json),
+            shards: None,
         }
     }
 

@@ -53,6 +53,7 @@ pub fn resolve(
         backoff: profile.backoff,
         staleness: profile.staleness,
         thresholds: profile.thresholds,
+        shard: None,
     })
 }
 

@@ -18,9 +18,10 @@ pub struct Verdict {
 }
 
 /// A verdict for each `fail_if` of the trial's plan, in its order. A trial that a knob began or ended gets none: how long it
-/// was, and after what, was in somebody's hand.
+/// was, and after what, was in somebody's hand. Neither does a shard: thresholds are about the whole load.
 pub fn evaluate(summary: &Summary) -> Vec<Verdict> {
-    if summary.facts.plan.live || summary.early == Some(Early::TakenOver) {
+    let plan = &summary.facts.plan;
+    if plan.live || plan.is_part() || summary.early == Some(Early::TakenOver) {
         return Vec::new();
     }
     let conditions = summary.facts.plan.thresholds.fail_if.iter();

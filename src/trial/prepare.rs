@@ -136,7 +136,7 @@ fn flag(marker: &Document, name: &str) -> bool {
 }
 
 /// What makes stored documents what they are.
-fn fingerprint(plan: &Plan) -> String {
+pub(super) fn fingerprint(plan: &Plan) -> String {
     let what = serde_json::json!([plan.seed, plan.data]);
     Sha256::digest(what.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -242,7 +242,7 @@ fn only_duplicates(error: &Error) -> bool {
 
 /// Tries until it is done, or until it is clear that it will not be: preparing is not what is measured, so a server that
 /// rejects is asked again, with full-jitter backoff.
-async fn persist<F: Future<Output = mongodb::error::Result<()>>>(
+pub(super) async fn persist<F: Future<Output = mongodb::error::Result<()>>>(
     what: &str,
     mut attempt: impl FnMut() -> F,
 ) -> anyhow::Result<()> {
@@ -267,7 +267,7 @@ fn may_pass(error: &Error) -> bool {
         || matches!(errors::classify(error).kind.as_str(), "io" | "server_selection" | "pool_cleared")
 }
 
-fn failed(error: &Error, what: &str) -> anyhow::Error {
+pub(super) fn failed(error: &Error, what: &str) -> anyhow::Error {
     let class = errors::classify(error);
     let code = class.code.map(|code| format!(" (code {code} {})", class.code_name)).unwrap_or_default();
     anyhow!("{what} failed: {}{code}", errors::message(error))

@@ -73,7 +73,7 @@ impl Engine {
             params: setup.params.clone(),
             knobs: setup.knobs.clone(),
             options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
-            go: Timestamp::now(),
+            go: setup.plan.shard.and_then(|shard| shard.start_at).unwrap_or_else(Timestamp::now),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
@@ -188,7 +188,8 @@ impl Underway {
         snapshot: Box<Snapshot>,
     ) -> anyhow::Result<(Vec<ServerFacts>, Vec<Event>)> {
         // Asked now, so that what they say is of this interval's end; none is waited for a second.
-        let mut facts = self.ground.bench.facts().await;
+        let leads = self.facts.plan.leads();
+        let mut facts = if leads { self.ground.bench.facts().await } else { Vec::new() };
         if let Some(probing) = &self.probing {
             probing.add_to(&mut facts, snapshot.end_ns);
         }
@@ -227,6 +228,11 @@ impl Underway {
     /// Whether its warm-up is over.
     pub fn is_measured(&self) -> bool {
         self.go.elapsed() >= self.facts.plan.load.warmup.duration()
+    }
+
+    /// Something more that people should read beside the numbers.
+    pub fn note(&mut self, note: Option<String>) {
+        self.notes.extend(note);
     }
 
     /// It ends before its time as it is meant to; `note` is what people read of that under its numbers.

@@ -22,6 +22,7 @@ mod report;
 mod running;
 mod screen;
 mod search;
+mod shards;
 mod staleness;
 mod support;
 mod tables;

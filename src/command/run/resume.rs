@@ -66,6 +66,7 @@ pub fn nothing_left(earlier: &Earlier) -> anyhow::Result<Outcome> {
             notes: Vec::new(),
             earlier: earlier.trials.clone(),
             search: None,
+            shards: None,
         };
         directory.finish(&facts, &[])?;
     }
