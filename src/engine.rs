@@ -3,6 +3,7 @@
 //! This is all that has to run where the driver is, be that this process or another: it knows nothing of labs, faults,
 //! files or screens.
 
+mod call;
 pub mod generator;
 pub mod pacer;
 pub mod schedule;
@@ -16,10 +17,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use self::schedule::{Due, Schedule};
-use self::ticker::Ticker;
+use self::ticker::{Observed, Ticker};
 use self::worker::{Apart, Shared};
 use crate::client::attempt::{self, Ledger};
 use crate::client::errors::ErrorTable;
@@ -27,16 +29,20 @@ use crate::client::uri::Uri;
 use crate::client::{connect_observed, shut_down, wait_for_primary};
 use crate::control::Control;
 use crate::document::seed;
+use crate::flow::restraint::Restraint;
 use crate::operation::Workload;
 use crate::operation::execute::Target;
 use crate::plan::timeline::{nanos, segments};
-use crate::plan::{Attempts, Driver, Model, Plan};
+use crate::plan::{Attempts, Driver, Model, Plan, WhenFull};
 use crate::snapshot::Report;
 use crate::stats::recorder::{Offered, Recorder};
 use crate::units::Span;
 
 /// Due operations that wait for a worker; the rest waits in the schedule.
 const QUEUE: usize = 1024;
+
+/// Why an operation was dropped that found no place in the queue.
+const QUEUE_FULL: &str = "queue_full";
 
 /// Workers that are there before the first operation is due.
 const FIRST_WORKERS: usize = 16;
@@ -86,13 +92,18 @@ async fn drive(
     let segments = segments(plan);
     let go = Instant::now();
     ledger.arm();
+    let restraint = Restraint::new(&plan.flow, seed(plan), go).map(Arc::new);
+    restraint.iter().for_each(|restraint| ledger.tell(restraint));
     let shared = Arc::new(Shared {
         workload,
         mix: Arc::clone(&mix),
         segments: segments.clone(),
-        target: Target::new(client, &plan.data),
+        target: Target::new(client, &plan.data, plan.timeout.max_time.map(Span::duration)),
         ledger: Arc::clone(ledger),
-        timeout: plan.timeout.operation.map(Span::duration),
+        timeout: plan.timeout,
+        background: TaskTracker::new(),
+        cut: CancellationToken::new(),
+        restraint: restraint.clone(),
         backoff: plan.backoff,
         seed: seed(plan),
         go,
@@ -102,13 +113,18 @@ async fn drive(
     });
     let crew = Crew { tasks: TaskTracker::new(), hands: Arc::default(), shared: Arc::clone(&shared) };
     // However this ends, its tasks end with it.
-    let _dismissal = Dismissal(Arc::clone(&crew.hands));
+    let _dismissal = Dismissal(Arc::clone(&crew.hands), shared.cut.clone());
     let (offered, mut load) = start(plan, first, &crew)?;
     // Pool events alone tell the end of a call, and so of an attempt only where a call is one command.
     let full = plan.attempts == Attempts::Full;
     let told_apart = plan.operations.iter().map(|o| full || o.action.is_single_command()).collect();
     let recorder = Recorder::new(Arc::clone(ledger), mix, segments, offered, told_apart);
-    let ticker = Ticker::start(recorder, Arc::clone(&shared), crew.tasks.clone(), reports.clone())?;
+    let observed = Observed {
+        shared: Arc::clone(&shared),
+        tasks: crew.tasks.clone(),
+        queue: load.queue().filter(|_| plan.flow.producer.is_some()),
+    };
+    let ticker = Ticker::start(recorder, observed, reports.clone())?;
 
     let measured_until_ns = nanos(plan.load.warmup.duration() + plan.load.duration.duration());
     let measured_until = go + Duration::from_nanos(measured_until_ns);
@@ -128,12 +144,16 @@ async fn drive(
     let left = load.leftover(&shared).await?;
     reports.send(Report::Closed(left.next)).await.context("nobody listens to the engine")?;
     crew.tasks.close();
-    let drained = tokio::time::timeout(DRAIN, crew.tasks.wait()).await.is_ok();
+    shared.background.close();
+    let all = async { tokio::join!(crew.tasks.wait(), shared.background.wait()) };
+    let drained = tokio::time::timeout(DRAIN, all).await.is_ok();
     if !drained {
         // What the driver does about operations that are taken away is not the load's doing.
         ledger.disarm();
         crew.hands.dismiss();
         crew.tasks.wait().await;
+        shared.cut.cancel();
+        shared.background.wait().await;
     }
     ticker.finish(&left, stopped).await
 }
@@ -175,11 +195,12 @@ impl Hands {
 }
 
 /// Dismisses when it is dropped.
-struct Dismissal(Arc<Hands>);
+struct Dismissal(Arc<Hands>, CancellationToken);
 
 impl Drop for Dismissal {
     fn drop(&mut self) {
         self.0.dismiss();
+        self.1.cancel();
     }
 }
 
@@ -209,14 +230,22 @@ fn start(plan: &Plan, first: u64, crew: &Crew) -> anyhow::Result<(Offered, Load)
                 Some(shard) => schedule.in_shard(shard),
                 None => schedule,
             };
-            let (queue, due) = async_channel::bounded(QUEUE);
-            let most = usize::try_from(*max_in_flight)?;
+            let producer = plan.flow.producer;
+            let (queue, due) = async_channel::bounded(match producer {
+                Some(producer) => usize::try_from(producer.queue)?,
+                None => QUEUE,
+            });
+            let ceiling = plan.flow.limit.map_or(u32::MAX, |limit| limit.ceiling);
+            let most = usize::try_from((*max_in_flight).min(ceiling))?;
             for _ in 0..FIRST_WORKERS.min(most) {
                 crew.spawn_server(&due);
             }
             let hands = crew.clone();
             let left = due.clone();
-            let pacer = pacer::pace(schedule.clone(), queue.clone(), crew.shared.go, move || {
+            let drops = producer.is_some_and(|producer| producer.when_full == WhenFull::Drop);
+            let full = crew.shared.clone();
+            let beyond = drops.then_some(move |due| full.drop_due(due, QUEUE_FULL));
+            let pacer = pacer::pace(schedule.clone(), queue.clone(), crew.shared.go, beyond, move || {
                 let waiting = due.len().saturating_sub(hands.shared.idle.0.load(Ordering::Relaxed));
                 let room = most.saturating_sub(hands.tasks.len());
                 for _ in 0..waiting.min(room) {
@@ -250,6 +279,14 @@ impl Load {
                 Err(died) => anyhow!("the pacer died: {died}"),
             },
             Self::Closed { .. } => std::future::pending().await,
+        }
+    }
+
+    /// Where operations wait that were handed out.
+    fn queue(&self) -> Option<async_channel::Receiver<Due>> {
+        match self {
+            Self::Open { left, .. } => Some(left.clone()),
+            Self::Closed { .. } => None,
         }
     }
 

@@ -9,6 +9,7 @@ pub mod budget;
 pub mod gradient;
 pub mod limit;
 pub mod recovery;
+pub mod restraint;
 pub mod spool;
 mod window;
 

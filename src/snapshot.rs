@@ -65,6 +65,24 @@ pub struct Snapshot {
     pub orphans: BTreeMap<String, u64>,
     /// How the load generator itself fares.
     pub generator: Generator,
+    /// How what the application does about rejection stands at the interval's end.
+    #[serde(default)]
+    pub flow: FlowState,
+    /// What has happened to that in the interval.
+    #[serde(default)]
+    pub events: Vec<Event>,
+}
+
+/// How what the application does about rejection stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FlowState {
+    /// Operations that may be under way at once; `None` without a limit.
+    pub limit: Option<u32>,
+    /// `closed`, `open` or `half_open`; `None` without a breaker.
+    pub breaker: Option<String>,
+    /// Operations that wait in the producer's queue; `None` without one.
+    pub queued: Option<u64>,
 }
 
 /// What the client saw of one server in an interval.

@@ -66,6 +66,10 @@ pub struct OpStats {
     pub lag: Latencies,
     /// Ended operations by their number of retries.
     pub by_retries: BTreeMap<u32, RetryStats>,
+    /// What became of calls that had passed their deadline with a command on the wire, and went on in the background.
+    pub late: LateReplies,
+    /// How long after the deadline late replies came.
+    pub overshoot: Latencies,
     /// Backoff before the first, second … retry of a command.
     pub backoff: BTreeMap<u32, Latencies>,
 }
@@ -88,6 +92,18 @@ pub struct Outcomes {
     pub not_started: u64,
     /// Under way when the run was cut.
     pub in_flight: u64,
+}
+
+/// What became of calls that went on after their deadline. Their operations have timed out, whatever comes of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LateReplies {
+    /// The reply came within the grace: the server had done what was asked.
+    pub ok: u64,
+    /// The reply came within the grace: it had not.
+    pub failed: u64,
+    /// None came; the connection was closed.
+    pub lost: u64,
 }
 
 /// Operations with the same number of retries.
@@ -161,6 +177,10 @@ impl OpStats {
         self.attempt_rejected.merge(&other.attempt_rejected);
         self.checkout.merge(&other.checkout);
         self.lag.merge(&other.lag);
+        self.late.ok += other.late.ok;
+        self.late.failed += other.late.failed;
+        self.late.lost += other.late.lost;
+        self.overshoot.merge(&other.overshoot);
         for (&retries, stats) in &other.by_retries {
             self.by_retries.entry(retries).or_default().merge(stats);
         }

@@ -7,15 +7,19 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use mongodb::event::cmap::CmapEvent;
 use mongodb::event::command::CommandEvent;
 use mongodb::options::ServerAddress;
+use tokio::sync::Notify;
 
 use super::errors::{self, ErrorTable};
 use super::servers::Servers;
+use crate::flow::Verdict;
+use crate::flow::restraint::Restraint;
+use crate::plan::Signal;
 use crate::stats::buffers::Buffers;
 use crate::stats::sample::{Attempt, AttemptEnd, Cell, Record};
 
@@ -37,6 +41,8 @@ pub struct Ledger {
     /// Set once the load runs: what the client does before is nobody's.
     armed: AtomicBool,
     orphans: Mutex<BTreeMap<String, u64>>,
+    /// Whoever has to hear of attempts as they end.
+    restraint: OnceLock<Arc<Restraint>>,
 }
 
 impl Ledger {
@@ -49,7 +55,14 @@ impl Ledger {
             commands,
             armed: AtomicBool::new(false),
             orphans: Mutex::default(),
+            restraint: OnceLock::new(),
         }
+    }
+
+    /// From here on it hears of attempts as they end.
+    pub fn tell(&self, restraint: &Arc<Restraint>) {
+        // There is one a load.
+        let _ = self.restraint.set(Arc::clone(restraint));
     }
 
     /// From here on a command outside any operation is an orphan.
@@ -127,6 +140,8 @@ fn with_trace(f: impl FnOnce(&Trace)) {
 pub struct Trace {
     ledger: Arc<Ledger>,
     go: Instant,
+    /// Told when an attempt ends after the deadline.
+    answered: Arc<Notify>,
     state: RefCell<State>,
     /// The server that was met last, and its number: most often it is met again.
     met: RefCell<Option<(ServerAddress, u16)>>,
@@ -144,6 +159,40 @@ struct State {
     retry: u16,
     /// Whether this is a later call than the first.
     repeats: bool,
+    /// Whether it is another trace that tells of the operation's beginning and end.
+    part: bool,
+    /// Whether the call's deadline has passed.
+    late: bool,
+    /// How the first attempt that ended after it did so.
+    answer: Option<AttemptEnd>,
+}
+
+/// What a call was waiting for when it passed its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// A server to send it to.
+    Selection,
+    /// A connection.
+    Checkout,
+    /// The reply to what was sent.
+    Reply,
+    /// The end of the driver's pause before a retry.
+    Backoff,
+    /// By pool events alone: a reply, or whatever follows on one.
+    Unknown,
+}
+
+impl Waiting {
+    /// The kind of error that it is counted as.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Selection => "timeout_selection",
+            Self::Checkout => "timeout_checkout",
+            Self::Reply => "timeout_reply",
+            Self::Backoff => "timeout_backoff",
+            Self::Unknown => "timeout",
+        }
+    }
 }
 
 /// An operation's sums over its attempts.
@@ -157,6 +206,16 @@ pub struct Sums {
     pub attempt_ns: u64,
     /// From failed attempts' ends to the next check-outs' starts.
     pub backoff_ns: u64,
+}
+
+impl Sums {
+    /// Adds another call's.
+    pub const fn add(&mut self, other: Self) {
+        self.retries += other.retries;
+        self.checkout_ns += other.checkout_ns;
+        self.attempt_ns += other.attempt_ns;
+        self.backoff_ns += other.backoff_ns;
+    }
 }
 
 struct Open {
@@ -181,13 +240,57 @@ struct Failure {
 
 /// Carries a trace through all that a worker does.
 pub async fn traced<F: Future>(ledger: Arc<Ledger>, go: Instant, worker: F) -> F::Output {
-    let trace = Trace { ledger, go, state: RefCell::default(), met: RefCell::default() };
+    let (state, met, answered) = (RefCell::default(), RefCell::default(), Arc::default());
+    let trace = Trace { ledger, go, answered, state, met };
     TRACE.scope(Box::new(trace), worker).await
 }
 
 /// An operation begins in this worker.
 pub fn begin(cell: Cell) {
     with_trace(|trace| *trace.state.borrow_mut() = State { cell: Some(cell), ..State::default() });
+}
+
+/// A call begins here of an operation that began in another worker, and ends there.
+pub fn begin_part(cell: Cell, repeats: bool) {
+    let state = State { cell: Some(cell), repeats, part: true, ..State::default() };
+    with_trace(|trace| *trace.state.borrow_mut() = state);
+}
+
+/// What the call under way is waiting for.
+pub fn waiting() -> Waiting {
+    TRACE.try_with(|trace| trace.waiting()).unwrap_or(Waiting::Unknown)
+}
+
+/// The call under way has passed its deadline. Returns the sums so far, with a retry that is under way among them.
+pub fn pass_deadline() -> Sums {
+    let sums = |trace: &Box<Trace>| {
+        let state = &mut *trace.state.borrow_mut();
+        state.late = true;
+        let mut sums = state.sums;
+        // The one under way ends later, and is counted by then.
+        let under_way = state.open.as_ref().filter(|open| open.sent.is_some());
+        sums.retries += u32::from(under_way.is_some_and(|open| state.is_repeated_by(open)));
+        sums
+    };
+    TRACE.try_with(sums).unwrap_or_default()
+}
+
+/// Whether the call under way has passed its deadline: nothing more is to be sent for it.
+pub fn is_late() -> bool {
+    TRACE.try_with(|trace| trace.state.borrow().late).unwrap_or(false)
+}
+
+/// Waits until an attempt ends that was under way at the deadline, and tells how.
+pub async fn answer() -> AttemptEnd {
+    let Ok(answered) = TRACE.try_with(|trace| Arc::clone(&trace.answered)) else {
+        return std::future::pending().await;
+    };
+    loop {
+        answered.notified().await;
+        if let Ok(Some(end)) = TRACE.try_with(|trace| trace.state.borrow().answer) {
+            return end;
+        }
+    }
 }
 
 /// Whether this code runs on behalf of an operation.
@@ -224,6 +327,18 @@ impl Trace {
         match met {
             Some((known, number)) if known == address => *number,
             _ => met.insert((address.clone(), self.ledger.servers.number(address))).1,
+        }
+    }
+
+    fn waiting(&self) -> Waiting {
+        let state = self.state.borrow();
+        match &state.open {
+            Some(open) if open.sent.is_some() && self.ledger.commands => Waiting::Reply,
+            Some(open) if open.sent.is_some() => Waiting::Unknown,
+            Some(open) if open.checkout_ns.is_some() => Waiting::Reply,
+            Some(_) => Waiting::Checkout,
+            None if state.failed.is_some() => Waiting::Backoff,
+            None => Waiting::Selection,
         }
     }
 
@@ -327,10 +442,7 @@ impl Trace {
         let now = Instant::now();
         let state = &mut *self.state.borrow_mut();
         let (Some(open), Some(cell)) = (state.open.take(), state.cell) else { return };
-        let repeats = state.failed.as_ref().is_some_and(|failed| match (&failed.command, &open.command) {
-            (Some(before), Some(this)) => before == this,
-            _ => true,
-        });
+        let repeats = state.is_repeated_by(&open);
         state.retry = if repeats { state.retry.saturating_add(1) } else { 0 };
         state.sums.retries += u32::from(repeats);
         let backoff_ns = open.backoff_ns.filter(|_| repeats);
@@ -351,6 +463,24 @@ impl Trace {
                 command: open.command.or_else(|| state.failed.take().and_then(|failed| failed.command)),
             }),
         };
+        if let Some(restraint) = self.ledger.restraint.get() {
+            if repeats {
+                restraint.retried();
+            }
+            // What did not come to an answer says nothing about the servers' load.
+            let verdict = match end {
+                AttemptEnd::Served | AttemptEnd::Failed => Some(Verdict::Served),
+                AttemptEnd::Rejected => Some(Verdict::Rejected),
+                AttemptEnd::NoConnection | AttemptEnd::NoAnswer | AttemptEnd::Unknown => None,
+            };
+            if let (Some(verdict), Some(sent)) = (verdict, open.sent) {
+                restraint.told(Signal::Attempt, verdict, sent);
+            }
+        }
+        if state.late {
+            state.answer.get_or_insert(end);
+            self.answered.notify_one();
+        }
         self.ledger.buffers.push(Record::Attempt(Attempt {
             cell,
             server: open.server,
@@ -368,6 +498,14 @@ impl Trace {
 }
 
 impl State {
+    /// Whether an attempt is of the same command as the one that failed before it.
+    fn is_repeated_by(&self, open: &Open) -> bool {
+        self.failed.as_ref().is_some_and(|failed| match (&failed.command, &open.command) {
+            (Some(before), Some(this)) => before == this,
+            _ => true,
+        })
+    }
+
     fn retargeted_to(&self, server: u16) -> bool {
         self.failed.as_ref().is_some_and(|failed| failed.rejected && failed.server != server)
     }
@@ -377,7 +515,8 @@ impl State {
 impl Drop for Trace {
     fn drop(&mut self) {
         self.settle(AttemptEnd::NoAnswer);
-        if let Some(cell) = self.state.borrow().cell {
+        let state = self.state.borrow();
+        if let Some(cell) = state.cell.filter(|_| !state.part) {
             self.ledger.buffers.push(Record::Abandoned(cell));
         }
     }

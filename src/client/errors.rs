@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
 use bson::Document;
 use mongodb::error::{Error, ErrorKind, WriteFailure};
@@ -104,6 +105,21 @@ pub fn is_worth_another_call(error: &Error) -> bool {
             ),
             _ => false,
         }
+}
+
+/// Whether it is a server's answer, and not the want of one.
+pub fn is_a_servers(error: &Error) -> bool {
+    matches!(
+        error.kind.as_ref(),
+        ErrorKind::Command(_) | ErrorKind::Write(_) | ErrorKind::InsertMany(_) | ErrorKind::BulkWrite(_)
+    )
+}
+
+/// How long the server asked to be left alone at least, where it did (`baseBackoffMS`).
+pub fn base_backoff(error: &Error) -> Option<Duration> {
+    let asked = error.server_response()?.get("baseBackoffMS").ok()??;
+    let millis = asked.as_i64().or_else(|| asked.as_i32().map(i64::from))?;
+    u64::try_from(millis).ok().map(Duration::from_millis)
 }
 
 /// Kind, code, code name and labels. Never the error's own text: the driver puts whole replies into it.

@@ -19,6 +19,8 @@ pub enum Stream {
     Arrivals = u64::from_be_bytes(*b"arrivals"),
     /// The application's pauses between calls; the index is the operation's place in the run.
     Backoff = u64::from_be_bytes(*b"backoffs"),
+    /// What a throttle lets through; there is one stream.
+    Budget = u64::from_be_bytes(*b"budgeted"),
     /// The seeds of shards; the index is the shard's.
     Shard = u64::from_be_bytes(*b"ofshards"),
 }

@@ -19,7 +19,8 @@ const SHORTEST: Duration = Duration::from_micros(250);
 const LONGEST: Duration = Duration::from_millis(100);
 
 /// Hands out operations from `go` on until the queue is closed. `handed_out` is called after each batch, to see to it
-/// that there are workers. Returns the number of the first operation that was not handed out.
+/// that there are workers. What finds the queue full goes to `beyond`; without one it stays in the schedule until there is
+/// room. Returns the number of the first operation that was not handed out.
 ///
 /// # Errors
 /// When the operating system gives no timer.
@@ -27,6 +28,7 @@ pub async fn pace(
     mut schedule: Schedule,
     queue: Sender<Due>,
     go: Instant,
+    beyond: Option<impl Fn(Due)>,
     mut handed_out: impl FnMut(),
 ) -> io::Result<u64> {
     let timer = Timer::new()?;
@@ -36,7 +38,10 @@ pub async fn pace(
         while Duration::from_nanos(next.at_ns) <= now {
             match queue.try_send(next) {
                 Ok(()) => {}
-                Err(TrySendError::Full(_)) => break,
+                Err(TrySendError::Full(due)) => match &beyond {
+                    Some(beyond) => beyond(due),
+                    None => break,
+                },
                 Err(TrySendError::Closed(_)) => return Ok(next.n),
             }
             schedule.next();

@@ -12,9 +12,10 @@ use tokio_util::task::TaskTracker;
 
 use super::Leftover;
 use super::generator::Meter;
+use super::schedule::Due;
 use super::worker::Shared;
 use crate::plan::timeline::nanos;
-use crate::snapshot::{Report, Totals};
+use crate::snapshot::{Event, FlowState, Report, Totals};
 use crate::stats::recorder::Recorder;
 
 /// The length of an interval, when no segment ends in it.
@@ -23,11 +24,32 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How often records are gathered.
 const GATHER: Duration = Duration::from_millis(100);
 
+/// What is looked at when a snapshot is made.
+#[derive(Clone)]
+pub struct Observed {
+    /// What workers share.
+    pub shared: Arc<Shared>,
+    /// The tasks that carry operations.
+    pub tasks: TaskTracker,
+    /// The producer's queue, where the plan has one.
+    pub queue: Option<async_channel::Receiver<Due>>,
+}
+
+impl Observed {
+    /// How what the application does about rejection stands, and what has happened to it since the last look.
+    fn flow(&self) -> (FlowState, Vec<Event>) {
+        let (mut flow, events) =
+            self.shared.restraint.as_ref().map(|restraint| restraint.report()).unwrap_or_default();
+        flow.queued = self.queue.as_ref().map(|queue| queue.len() as u64);
+        (flow, events)
+    }
+}
+
 /// The thread that owns the recorder.
 pub struct Ticker {
     thread: Option<JoinHandle<(Recorder, Meter)>>,
     signals: Arc<Signals>,
-    shared: Arc<Shared>,
+    observed: Observed,
     reports: mpsc::Sender<Report>,
 }
 
@@ -49,8 +71,7 @@ impl Ticker {
     /// When the system gives no thread.
     pub fn start(
         recorder: Recorder,
-        shared: Arc<Shared>,
-        tasks: TaskTracker,
+        observed: Observed,
         reports: mpsc::Sender<Report>,
     ) -> anyhow::Result<Self> {
         let signals = Arc::new(Signals {
@@ -59,13 +80,13 @@ impl Ticker {
             frozen_at: AtomicU64::new(u64::MAX),
             end: AtomicBool::new(false),
         });
-        let (theirs, their_shared, their_reports) =
-            (Arc::clone(&signals), Arc::clone(&shared), reports.clone());
+        let (theirs, their_observed, their_reports) =
+            (Arc::clone(&signals), observed.clone(), reports.clone());
         let thread = std::thread::Builder::new()
             .name("recorder".to_owned())
-            .spawn(move || tick(recorder, &theirs, &their_shared, &tasks, &their_reports))
+            .spawn(move || tick(recorder, &theirs, &their_observed, &their_reports))
             .context("no thread for the recorder")?;
-        Ok(Self { thread: Some(thread), signals, shared, reports })
+        Ok(Self { thread: Some(thread), signals, observed, reports })
     }
 
     /// Whether all measured operations, the last of which is due at `measured_until_ns`, are known to have an outcome.
@@ -77,7 +98,7 @@ impl Ticker {
 
     /// From now on nothing more becomes due.
     pub fn freeze(&self) {
-        self.signals.frozen_at.store(nanos(self.shared.go.elapsed()), Ordering::Relaxed);
+        self.signals.frozen_at.store(nanos(self.observed.shared.go.elapsed()), Ordering::Relaxed);
     }
 
     /// Ends the recording once no worker is left: the last snapshot, and what everything must add up to.
@@ -91,7 +112,7 @@ impl Ticker {
         let (mut recorder, mut meter) = tokio::task::spawn_blocking(move || thread.join())
             .await?
             .map_err(|_| anyhow!("the recorder died: this run's numbers are not whole"))?;
-        let clock = || nanos(self.shared.go.elapsed());
+        let clock = || nanos(self.observed.shared.go.elapsed());
         let send = async |snapshot| {
             let report = Report::Snapshot(Box::new(snapshot));
             self.reports.send(report).await.context("nobody listens to the engine")
@@ -99,11 +120,12 @@ impl Ticker {
         let frozen_at = self.signals.frozen_at.load(Ordering::Relaxed);
         if recorder.start_ns() < frozen_at {
             recorder.absorb(clock, frozen_at, frozen_at);
-            send(recorder.snapshot(frozen_at, meter.read(0, 0, recorder.in_flight()))).await?;
+            send(recorder.snapshot(frozen_at, meter.read(0, 0, recorder.in_flight()), self.observed.flow()))
+                .await?;
         }
         let end = recorder.absorb(clock, frozen_at, u64::MAX);
         recorder.cut(&left.taken_back, left.next);
-        send(recorder.snapshot(end, meter.read(0, 0, 0))).await?;
+        send(recorder.snapshot(end, meter.read(0, 0, 0), self.observed.flow())).await?;
         Ok(recorder.finish(stopped))
     }
 
@@ -124,10 +146,10 @@ impl Drop for Ticker {
 fn tick(
     mut recorder: Recorder,
     signals: &Signals,
-    shared: &Shared,
-    tasks: &TaskTracker,
+    observed: &Observed,
     reports: &mpsc::Sender<Report>,
 ) -> (Recorder, Meter) {
+    let shared = &*observed.shared;
     let mut meter = Meter::default();
     meter.read(0, 0, 0);
     let mut next_cut = next_boundary(shared, 0);
@@ -146,8 +168,8 @@ fn tick(
             continue;
         }
         let behind = if frozen_at < next_cut { 0 } else { recorder.behind_ns(next_cut) };
-        let generator = meter.read(behind, tasks.len() as u64, recorder.in_flight());
-        let snapshot = recorder.snapshot(next_cut, generator);
+        let generator = meter.read(behind, observed.tasks.len() as u64, recorder.in_flight());
+        let snapshot = recorder.snapshot(next_cut, generator, observed.flow());
         if reports.blocking_send(Report::Snapshot(Box::new(snapshot))).is_err() {
             // Nobody listens: the trial is over, however it ended.
             break;

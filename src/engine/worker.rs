@@ -1,24 +1,27 @@
 //! Workers: tasks that carry one operation at a time.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_channel::Receiver;
-use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use super::call::{Call, Place};
 use super::schedule::Due;
-use crate::client::attempt::{self, Ledger};
-use crate::client::errors;
+use crate::client::attempt::{self, Ledger, Sums};
 use crate::document::{Random, Stream};
+use crate::flow::Verdict;
 use crate::flow::backoff::Pauses;
+use crate::flow::breaker::Probe;
+use crate::flow::restraint::{Leave, Restraint};
+use crate::operation::Workload;
 use crate::operation::execute::Target;
 use crate::operation::mix::Mix;
-use crate::operation::{Instance, Workload};
-use crate::plan::Backoff;
-use crate::plan::timeline::{Segment, index_at};
-use crate::stats::sample::{Cell, Ended, Outcome, Record, Started};
+use crate::plan::timeline::{Segment, index_at, nanos};
+use crate::plan::{Backoff, Signal, Timeout};
+use crate::stats::sample::{Cell, Dropped, Ended, Outcome, Record, Started};
 
 /// Something that all workers write, kept out of the cache lines of what they only read.
 #[derive(Debug, Default)]
@@ -38,7 +41,13 @@ pub struct Shared {
     /// What they leave behind.
     pub ledger: Arc<Ledger>,
     /// How long the application waits for a call.
-    pub timeout: Option<Duration>,
+    pub timeout: Timeout,
+    /// Calls that go on although nobody waits for them.
+    pub background: TaskTracker,
+    /// Ends them.
+    pub cut: CancellationToken,
+    /// What keeps operations back; `None` for nothing.
+    pub restraint: Option<Arc<Restraint>>,
     /// What it does about a failed one.
     pub backoff: Option<Backoff>,
     /// The plan's.
@@ -54,55 +63,106 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// The open model: takes what is due until the queue is closed and empty. Whatever it takes, it carries out.
+    /// The open model: takes what is due until the queue is closed and empty. Whatever it takes, it carries out, unless the
+    /// application is not to send it.
     pub async fn serve(self: Arc<Self>, queue: Receiver<Due>) {
         loop {
+            // First the place, then the operation: those that have no place yet stay in the queue.
+            let place = self.place().await;
             self.idle.0.fetch_add(1, Ordering::Relaxed);
             let due = queue.recv().await;
             self.idle.0.fetch_sub(1, Ordering::Relaxed);
             let Ok(due) = due else { return };
             self.perform(due).await;
+            drop(place);
         }
     }
 
     /// The closed model: begins the next operation when the last has ended.
     pub async fn repeat(self: Arc<Self>) {
         while !self.stopping.load(Ordering::Relaxed) {
+            let place = self.place().await;
             let n = self.next.0.fetch_add(1, Ordering::Relaxed);
             self.perform(Due { n, at_ns: nanos(self.go.elapsed()) }).await;
+            drop(place);
         }
     }
 
-    async fn perform(&self, due: Due) {
+    /// A place among the operations under way, which is free again when this is dropped.
+    async fn place(&self) -> Option<InPlace<'_>> {
+        let restraint = self.restraint.as_deref()?;
+        restraint.enter().await;
+        Some(InPlace(restraint))
+    }
+
+    /// Where an operation is counted.
+    pub fn cell(&self, due: Due, operation: usize) -> Cell {
+        Cell {
+            // Plans are refused beyond these bounds long before.
+            operation: u16::try_from(operation).unwrap_or(u16::MAX),
+            segment: u16::try_from(index_at(&self.segments, due.at_ns)).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// An operation is not to be sent, for this reason.
+    pub fn drop_due(&self, due: Due, reason: &str) {
+        let cell = self.cell(due, self.mix.at(due.n).operation);
+        let error = self.ledger.errors.number_of_kind(reason, "the application did not send it");
+        let at_ns = nanos(self.go.elapsed());
+        self.ledger.buffers.push(Record::Dropped(Dropped { cell, error, at_ns }));
+    }
+
+    async fn perform(self: &Arc<Self>, due: Due) {
+        let probe = match &self.restraint {
+            None => None,
+            Some(restraint) => match restraint.ask().await {
+                Leave::Go => None,
+                Leave::Probe(probe) => Some(Probing { restraint, probe: Some(probe) }),
+                Leave::Dropped(reason) => return self.drop_due(due, reason),
+            },
+        };
         let start = Instant::now();
         // The pacer never hands out early; the subtraction only guards the type.
         let start_ns = nanos(start - self.go);
         let wait_ns = start_ns.saturating_sub(due.at_ns);
         let mut instance = self.workload.instance(&self.mix, due.n);
-        let cell = Cell {
-            // Plans are refused beyond these bounds long before.
-            operation: u16::try_from(instance.operation).unwrap_or(u16::MAX),
-            segment: u16::try_from(index_at(&self.segments, due.at_ns)).unwrap_or(u16::MAX),
-        };
+        let cell = self.cell(due, instance.operation);
         self.ledger.buffers.push(Record::Started(Started { cell, lag_ns: wait_ns, at_ns: start_ns }));
         attempt::begin(cell);
+        let under_way = self.restraint.as_deref().map(UnderWay::begin);
         let mut application = self.backoff.map(|policy| Application::new(policy, self.seed, due.n));
-        let mut calls = 1;
+        let (mut calls, mut sums) = (1, Sums::default());
         let call = loop {
-            let call = self.call(&mut instance).await;
-            let Some(pause) = application.as_mut().and_then(|application| application.answer(&call)) else {
+            let began = Instant::now();
+            let place = Place { n: due.n, cell, repeats: calls > 1 };
+            let (call, apart) = self.call(&mut instance, place).await;
+            sums.add(apart);
+            if let (Some(restraint), Some(verdict)) = (&self.restraint, call.verdict()) {
+                restraint.told(Signal::Operation, verdict, began);
+            }
+            let pause = application.as_mut().filter(|_| probe.is_none());
+            let Some(pause) =
+                pause.and_then(|application| application.answer(&call)).filter(|_| self.may_repeat())
+            else {
                 break call;
             };
             attempt::next_call(call.outcome == Outcome::TimedOut);
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
+                if let Some(application) = &mut application {
+                    application.paused += pause;
+                }
             }
             // The same operation again: the same keys, the same documents.
             instance = self.workload.instance(&self.mix, due.n);
             calls += 1;
         };
+        drop(under_way);
+        if let Some(probe) = probe {
+            probe.conclude(call.verdict());
+        }
         let end = Instant::now();
-        let sums = attempt::end(call.outcome == Outcome::Ok);
+        sums.add(attempt::end(call.outcome == Outcome::Ok));
         self.ledger.buffers.push(Record::Ended(Ended {
             cell,
             outcome: call.outcome,
@@ -118,50 +178,56 @@ impl Shared {
         }));
     }
 
-    /// One call of the driver, as long as the application waits for it.
-    async fn call(&self, instance: &mut Instance<'_>) -> Call {
-        let call =
-            AssertUnwindSafe(self.target.execute(instance.statement, &mut instance.draw)).catch_unwind();
-        let result = match self.timeout {
-            None => call.await,
-            Some(limit) => match tokio::time::timeout(limit, call).await {
-                Ok(result) => result,
-                Err(_) => {
-                    let error = self.ledger.errors.number_of_kind("timeout", "the call passed its deadline");
-                    return Call { outcome: Outcome::TimedOut, error: Some(error), again: true };
-                }
-            },
-        };
-        match result {
-            Ok(Ok(())) => Call { outcome: Outcome::Ok, error: None, again: false },
-            Ok(Err(error)) => Call {
-                outcome: if errors::is_retryable_overload(&error) {
-                    Outcome::GaveUp
-                } else {
-                    Outcome::Failed
-                },
-                error: Some(self.ledger.errors.number(&error)),
-                again: self.backoff.is_some() && errors::is_worth_another_call(&error),
-            },
-            Err(panic) => {
-                let text = panic
-                    .downcast_ref::<&str>()
-                    .map(|text| (*text).to_owned())
-                    .or_else(|| panic.downcast_ref::<String>().cloned())
-                    .unwrap_or_default();
-                let error = self.ledger.errors.number_of_kind("panic", &text);
-                Call { outcome: Outcome::Failed, error: Some(error), again: false }
-            }
+    fn may_repeat(&self) -> bool {
+        self.restraint.as_ref().is_none_or(|restraint| restraint.may_repeat())
+    }
+}
+
+/// A place among the operations under way.
+struct InPlace<'a>(&'a Restraint);
+
+impl Drop for InPlace<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// An operation under way.
+struct UnderWay<'a>(&'a Restraint);
+
+impl<'a> UnderWay<'a> {
+    fn begin(restraint: &'a Restraint) -> Self {
+        restraint.begun();
+        Self(restraint)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.ended();
+    }
+}
+
+/// The breaker's probe. One that is taken away has not been served.
+struct Probing<'a> {
+    restraint: &'a Restraint,
+    probe: Option<Probe>,
+}
+
+impl Probing<'_> {
+    fn conclude(mut self, verdict: Option<Verdict>) {
+        if let Some(probe) = self.probe.take() {
+            self.restraint.conclude(probe, verdict.unwrap_or(Verdict::Rejected));
         }
     }
 }
 
-/// What came of one call.
-struct Call {
-    outcome: Outcome,
-    error: Option<u32>,
-    /// Whether another call may go better.
-    again: bool,
+impl Drop for Probing<'_> {
+    fn drop(&mut self) {
+        if let Some(probe) = self.probe.take() {
+            self.restraint.conclude(probe, Verdict::Rejected);
+        }
+    }
 }
 
 /// The application around the calls of one operation.
@@ -179,12 +245,6 @@ impl Application {
 
     /// The pause before the next call; `None` leaves it at this one.
     fn answer(&mut self, call: &Call) -> Option<Duration> {
-        let pause = self.pauses.next(&mut self.random).filter(|_| call.again)?;
-        self.paused += pause;
-        Some(pause)
+        self.pauses.next_after(call.asked_for, &mut self.random).filter(|_| call.again)
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

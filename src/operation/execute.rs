@@ -1,5 +1,7 @@
 //! Running a statement through the driver, the way an application would.
 
+use std::time::Duration;
+
 use bson::{Bson, Document, RawDocumentBuf};
 use mongodb::error::{Error, Result};
 use mongodb::options::{UpdateModifications, WriteModel};
@@ -21,17 +23,26 @@ pub struct Target {
     database: Database,
     collection: Collection<RawDocumentBuf>,
     inserts: Collection<Document>,
+    max_time: Option<Duration>,
 }
 
+/// Where a command has its time limit.
+const MAX_TIME: &str = "maxTimeMS";
+
+/// The longest time limit that servers take, in milliseconds.
+const LONGEST_MAX_TIME: u128 = i32::MAX as u128;
+
 impl Target {
-    /// The data's namespace on a client.
-    pub fn new(client: &Client, data: &Data) -> Self {
+    /// The data's namespace on a client. `max_time` is what servers are told, where the driver can tell them, and where it
+    /// is not above what they take.
+    pub fn new(client: &Client, data: &Data, max_time: Option<Duration>) -> Self {
         let database = client.database(&data.database);
         Self {
             client: client.clone(),
             collection: database.collection(&data.collection),
             inserts: database.collection(&data.collection),
             database,
+            max_time: max_time.filter(|time| time.as_millis() <= LONGEST_MAX_TIME),
         }
     }
 
@@ -64,6 +75,9 @@ impl Target {
         session.start_transaction().await?;
         for statement in statements {
             attempt::next_statement();
+            if attempt::is_late() {
+                return Err(Error::custom("the transaction ended with its call's deadline".to_owned()));
+            }
             if let Err(error) = self.statement(statement, draw, Some(&mut session)).await {
                 attempt::next_statement();
                 // The transaction is lost either way; the statement's error is the one that tells why.
@@ -91,17 +105,27 @@ impl Target {
                 }
             }};
         }
-        /// Fetches every batch of an action's cursor, inside the session, if there is one.
+        /// An action with the time limit, if there is one.
+        macro_rules! limited {
+            ($action:expr) => {{
+                let action = $action;
+                match self.max_time {
+                    Some(time) => action.max_time(time),
+                    None => action,
+                }
+            }};
+        }
+        /// Fetches every batch of an action's cursor, inside the session, if there is one; none after the deadline.
         macro_rules! drain {
             ($action:expr) => {{
                 match session {
                     Some(session) => {
                         let mut cursor = $action.session(&mut *session).await?;
-                        while cursor.advance(session).await? {}
+                        while !attempt::is_late() && cursor.advance(session).await? {}
                     }
                     None => {
                         let mut cursor = $action.await?;
-                        while cursor.advance().await? {}
+                        while !attempt::is_late() && cursor.advance().await? {}
                     }
                 }
                 Ok(())
@@ -109,16 +133,16 @@ impl Target {
         }
         match statement {
             Statement::FindOne(find) => {
-                let action = self.collection.find_one(find.filter.document(draw));
+                let action = limited!(self.collection.find_one(find.filter.document(draw)));
                 // Options are some 800 bytes; most reads have none.
                 match find.is_plain() {
                     true => within!(action),
-                    false => within!(action.with_options(find.one(draw))),
+                    false => within!(limited!(action.with_options(find.one(draw)))),
                 }
             }
             Statement::Find(find) => {
                 let action = self.collection.find(find.filter.document(draw)).with_options(find.many(draw)?);
-                drain!(action)
+                drain!(limited!(action))
             }
             Statement::Aggregate(stages, batch_size) => {
                 let pipeline: Vec<Document> = stages.iter().map(|stage| stage.document(draw)).collect();
@@ -126,11 +150,13 @@ impl Target {
                 if let Some(size) = *batch_size {
                     action = action.batch_size(size);
                 }
-                drain!(action)
+                drain!(limited!(action))
             }
-            Statement::Count(filter) => within!(self.collection.count_documents(filter.document(draw))),
+            Statement::Count(filter) => {
+                within!(limited!(self.collection.count_documents(filter.document(draw))))
+            }
             Statement::Distinct(field, filter) => {
-                within!(self.collection.distinct(field, filter.document(draw)))
+                within!(limited!(self.collection.distinct(field, filter.document(draw))))
             }
             Statement::InsertOne(document) => within!(self.inserts.insert_one(document.render(draw))),
             Statement::InsertMany { count, document, ordered } => {
@@ -153,7 +179,8 @@ impl Target {
             }
             Statement::FindOneAndUpdate(update) => {
                 let (filter, change) = update.render(draw)?;
-                within!(self.collection.find_one_and_update(filter, change).upsert(update.upsert))
+                let action = self.collection.find_one_and_update(filter, change).upsert(update.upsert);
+                within!(limited!(action))
             }
             Statement::ReplaceOne(update) => {
                 let filter = update.filter.document(draw);
@@ -165,7 +192,11 @@ impl Target {
             Statement::RunCommand(command, database) => {
                 let database =
                     database.as_ref().map_or_else(|| self.database.clone(), |d| self.client.database(d));
-                within!(database.run_command(command.document(draw)))
+                let mut command = command.document(draw);
+                if let Some(time) = self.max_time.filter(|_| !command.contains_key(MAX_TIME)) {
+                    command.insert(MAX_TIME, i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
+                }
+                within!(database.run_command(command))
             }
             Statement::BulkWrite(..)
             | Statement::Transaction(_)

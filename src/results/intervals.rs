@@ -130,6 +130,13 @@ fn row<'a>(
         cpu_us_per_op: whole.cpu_us_per_op().filter(|_| operation.is_none()),
         cpu_share: whole.cpu_share().filter(|_| operation.is_none()).map(|share| rounded(share, 3)),
         rss_bytes: generator(|g| g.rss_bytes),
+        late_ok: stats.late.ok,
+        late_failed: stats.late.failed,
+        late_lost: stats.late.lost,
+        // What restrains them restrains all alike.
+        flow_limit: snapshot.flow.limit.filter(|_| operation.is_none()),
+        breaker: snapshot.flow.breaker.as_deref().filter(|_| operation.is_none()),
+        queue_depth: snapshot.flow.queued.filter(|_| operation.is_none()),
     }
 }
 

@@ -80,6 +80,14 @@ pub struct SummaryRow {
     pub completed_ops_per_s: Option<f64>,
     /// Whether the trial began with the turn of a knob.
     pub live: bool,
+    /// Replies that came after their call's deadline, and calls of which none came; `[timeout]` reading in the background.
+    pub late_ok: u64,
+    pub late_failed: u64,
+    pub late_lost: u64,
+    /// From the deadline to the reply.
+    pub overshoot_p50_us: Option<u64>,
+    pub overshoot_p99_us: Option<u64>,
+    pub overshoot_max_us: Option<u64>,
 }
 
 /// `intervals.csv`: interval × client × operation, by the time things happened. `timestamp` and `elapsed_s` are of the
@@ -148,6 +156,15 @@ pub struct IntervalRow<'a> {
     /// Of one processor: 2 is two of them busy.
     pub cpu_share: Option<f64>,
     pub rss_bytes: Option<u64>,
+    pub late_ok: u64,
+    pub late_failed: u64,
+    pub late_lost: u64,
+    /// Operations that may be under way at once, at the interval's end; with `[flow.limit]`.
+    pub flow_limit: Option<u32>,
+    /// `closed`, `open` or `half_open`, at the interval's end; with `[flow.breaker]`.
+    pub breaker: Option<&'a str>,
+    /// Operations in the producer's queue at the interval's end; with `[flow]` `queue`.
+    pub queue_depth: Option<u64>,
 }
 
 /// `retries.csv`: trial × segment × operation × number of retries.

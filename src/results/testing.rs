@@ -9,7 +9,7 @@ use crate::plan::Driver;
 use crate::plan::load::{Arrivals, Load, Model, Stage};
 use crate::plan::operation::{Find, RunCommand};
 use crate::plan::{Action, Attempts, Data, FailCommand, Fault, Members, Operation, Overload, Plan, Template};
-use crate::snapshot::{Generator, Snapshot};
+use crate::snapshot::{FlowState, Generator, Snapshot};
 use crate::stats::{OpStats, Outcomes};
 use crate::thresholds::Thresholds;
 use crate::units::{Offset, Rate, Span};
@@ -162,6 +162,8 @@ pub(crate) fn snapshot<const N: usize>(
         servers: Vec::new(),
         errors: Vec::new(),
         orphans: BTreeMap::new(),
+        flow: FlowState::default(),
+        events: Vec::new(),
         generator: Generator {
             cpu_ns: SECOND / 10,
             rss_bytes: 1 << 20,

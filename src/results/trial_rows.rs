@@ -25,6 +25,7 @@ pub(crate) fn summary_row(summary: &Summary, segment: &SegmentSummary, operation
     let (latency, service) = (Quantiles::of(&stats.latency), Quantiles::of(&stats.service));
     let failed = Quantiles::of(&stats.failed_latency);
     let (served, rejected) = (figures.served(), Quantiles::of(&stats.attempt_rejected));
+    let overshoot = Quantiles::of(&stats.overshoot);
     // The generator is one for all operations.
     let generator = operation.operation.is_none().then_some(&segment.generator);
     let outcomes = stats.outcomes;
@@ -92,6 +93,12 @@ pub(crate) fn summary_row(summary: &Summary, segment: &SegmentSummary, operation
         rss_max_bytes: generator.map(|g| g.rss_max_bytes),
         completed_ops_per_s: operation.completed_ops_per_s,
         live: plan.live,
+        late_ok: stats.late.ok,
+        late_failed: stats.late.failed,
+        late_lost: stats.late.lost,
+        overshoot_p50_us: overshoot.p50,
+        overshoot_p99_us: overshoot.p99,
+        overshoot_max_us: overshoot.max,
     }
 }
 

@@ -30,6 +30,8 @@ impl Snapshot {
         // These two are looked at for their worst, which a merge must not hide.
         self.generator.rss_bytes = self.generator.rss_bytes.max(next.generator.rss_bytes);
         self.generator.behind_ns = self.generator.behind_ns.max(next.generator.behind_ns);
+        self.flow = next.flow;
+        self.events.extend(next.events);
         self.generator.workers = next.generator.workers;
         self.generator.in_flight = next.generator.in_flight;
     }
@@ -115,7 +117,7 @@ impl StalenessStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{ErrorClass, ErrorLevel, Generator};
+    use crate::snapshot::{ErrorClass, ErrorLevel, FlowState, Generator};
     use crate::stats::OpStats;
     use std::collections::BTreeMap;
 
@@ -154,6 +156,8 @@ mod tests {
             servers,
             errors: vec![error(2, 10 + sequence, 20 + sequence)],
             orphans: BTreeMap::from([("endSessions".to_owned(), 1)]),
+            flow: FlowState::default(),
+            events: Vec::new(),
             generator: Generator {
                 cpu_ns: 5,
                 rss_bytes: 100 - sequence,

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::OpStats;
-use super::sample::{Attempt, AttemptEnd, Ended, Outcome, Record, Started};
+use super::sample::{Attempt, AttemptEnd, Dropped, Ended, Late, LateEnd, Outcome, Record, Started};
 use crate::client::attempt::Ledger;
 use crate::engine::schedule::{Due, Schedule};
 use crate::operation::mix::Mix;
 use crate::plan::timeline::{Segment, index_at};
-use crate::snapshot::{ErrorCount, ErrorLevel, Generator, PoolCounts, ServerStats, Snapshot, Totals};
+use crate::snapshot::{
+    ErrorCount, ErrorLevel, Event, FlowState, Generator, PoolCounts, ServerStats, Snapshot, Totals,
+};
 
 /// What the recorder needs to know of the load to tell how many operations were due.
 pub enum Offered {
@@ -151,6 +153,8 @@ impl Recorder {
             Record::Started(started) => self.fold_started(*started),
             Record::Attempt(attempt) => self.fold_attempt(attempt),
             Record::Ended(ended) => self.fold_ended(ended),
+            Record::Late(late) => self.fold_late(late),
+            Record::Dropped(dropped) => self.fold_dropped(dropped),
             Record::Abandoned(cell) => {
                 let key = (usize::from(cell.segment), usize::from(cell.operation));
                 self.interval.cells.entry(key).or_default().outcomes.in_flight += 1;
@@ -243,6 +247,31 @@ impl Recorder {
         self.count_error(key, ErrorLevel::Operation, ended.error, ended.at_ns);
     }
 
+    fn fold_dropped(&mut self, dropped: &Dropped) {
+        let key = (usize::from(dropped.cell.segment), usize::from(dropped.cell.operation));
+        // It has had its turn.
+        self.started += 1;
+        if matches!(self.offered, Offered::Closed) {
+            self.offer(key.0, key.1);
+        }
+        self.interval.cells.entry(key).or_default().outcomes.dropped += 1;
+        self.settle(key.0, key.1);
+        self.count_error(key, ErrorLevel::Operation, Some(dropped.error), dropped.at_ns);
+    }
+
+    fn fold_late(&mut self, late: &Late) {
+        let key = (usize::from(late.cell.segment), usize::from(late.cell.operation));
+        let stats = self.interval.cells.entry(key).or_default();
+        match late.end {
+            LateEnd::Ok => stats.late.ok += 1,
+            LateEnd::Failed => stats.late.failed += 1,
+            LateEnd::Lost => stats.late.lost += 1,
+        }
+        if late.end != LateEnd::Lost {
+            stats.overshoot.record_ns(late.overshoot_ns);
+        }
+    }
+
     fn count_error(&mut self, key: (usize, usize), level: ErrorLevel, error: Option<u32>, at_ns: u64) {
         let Some(error) = error else { return };
         let seen = self.interval.errors.entry((key.0, key.1, level, error)).or_insert(Seen {
@@ -312,7 +341,7 @@ impl Recorder {
     }
 
     /// The interval up to now; the next one starts here.
-    pub fn snapshot(&mut self, end_ns: u64, generator: Generator) -> Snapshot {
+    pub fn snapshot(&mut self, end_ns: u64, generator: Generator, flow: (FlowState, Vec<Event>)) -> Snapshot {
         let interval = std::mem::take(&mut self.interval);
         let snapshot = Snapshot {
             sequence: self.sequence,
@@ -335,6 +364,8 @@ impl Recorder {
             errors: self.errors(interval.errors),
             orphans: self.ledger.take_orphans(),
             generator,
+            flow: flow.0,
+            events: flow.1,
         };
         self.sequence += 1;
         self.start_ns = end_ns;

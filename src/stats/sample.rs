@@ -9,6 +9,10 @@ pub enum Record {
     Attempt(Attempt),
     /// An operation has ended.
     Ended(Ended),
+    /// What became of a call that had passed its deadline.
+    Late(Late),
+    /// An operation was due and is not to be sent.
+    Dropped(Dropped),
     /// An operation was taken away while under way.
     Abandoned(Cell),
 }
@@ -40,6 +44,8 @@ impl Record {
             Self::Started(started) => Some(started.at_ns),
             Self::Attempt(attempt) => Some(attempt.at_ns),
             Self::Ended(ended) => Some(ended.at_ns),
+            Self::Late(late) => Some(late.at_ns),
+            Self::Dropped(dropped) => Some(dropped.at_ns),
             Self::Abandoned(_) => None,
         }
     }
@@ -114,6 +120,41 @@ pub struct Ended {
     pub error: Option<u32>,
     /// When it ended, since Go.
     pub at_ns: u64,
+}
+
+/// An operation was due and is not to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropped {
+    /// Whose.
+    pub cell: Cell,
+    /// The reason's class.
+    pub error: u32,
+    /// When, since Go.
+    pub at_ns: u64,
+}
+
+/// What became of a call that had passed its deadline with a command on the wire, and went on in the background.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    /// Whose.
+    pub cell: Cell,
+    /// How it ended.
+    pub end: LateEnd,
+    /// From the deadline to the reply, or to when it was given up.
+    pub overshoot_ns: u64,
+    /// When it ended, since Go.
+    pub at_ns: u64,
+}
+
+/// How a late reply came, if it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LateEnd {
+    /// The server had done what was asked.
+    Ok,
+    /// It had not.
+    Failed,
+    /// There was none within the grace.
+    Lost,
 }
 
 /// How an operation ended.

@@ -16,8 +16,8 @@ fn latencies(times: &[u64]) -> Latencies {
 
 prop_compose! {
     fn stats()(
-        counts in vec(0..1_000_000_u64, 22),
-        distributions in vec(times(), 7),
+        counts in vec(0..1_000_000_u64, 25),
+        distributions in vec(times(), 8),
         retries in btree_map(0..4_u32, (0..9_u64, 0..9_u64, times()), 0..4),
         backoff in btree_map(1..4_u32, times(), 0..3),
     ) -> OpStats {
@@ -33,7 +33,8 @@ prop_compose! {
             rejected: counts[13], retargeted: counts[14], wait_ns: counts[15], checkout_ns: counts[16],
             attempt_ns: counts[17], backoff_ns: counts[18], latency_ns: counts[19], repeated_commands: counts[20],
             latency: next(), service: next(), failed_latency: next(), attempt_ok: next(), attempt_rejected: next(),
-            checkout: next(), lag: next(),
+            checkout: next(), lag: next(), overshoot: next(),
+            late: LateReplies { ok: counts[21], failed: counts[22], lost: counts[23] },
             by_retries: retries.into_iter().map(|(retries, (ok, failed, times))| {
                 (retries, RetryStats { ok, failed, gave_up: failed / 2, latency: latencies(&times) })
             }).collect(),

@@ -1,7 +1,7 @@
 //! A trial whose load runs: its engine, and where what that says goes.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::child;
 use super::staleness::Probing;
-use super::watch::Watch;
+use super::watch::{POOL_WEDGED, Watch};
 use super::{Ground, Keeping, REPORTS, Setup};
 use crate::control::Control;
 use crate::driver;
@@ -193,8 +193,16 @@ impl Underway {
         if let Some(probing) = &self.probing {
             probing.add_to(&mut facts, snapshot.end_ns);
         }
-        let events = self.watch.events(&snapshot, &facts);
+        let mut events = self.watch.events(&snapshot, &facts);
+        events.extend(snapshot.events.iter().cloned());
         for event in &events {
+            if event.kind == POOL_WEDGED {
+                let at = Duration::from_nanos(event.at_ns.unsigned_abs()).as_secs_f64();
+                self.notes.push(format!(
+                    "pool wedged at {at:.0} s, a fault of the driver's and not of the servers: {}",
+                    event.detail
+                ));
+            }
             self.event(event.clone())?;
         }
         match &mut self.record {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::client::attempt::Waiting;
 use crate::plan::timeline::nanos;
 use crate::results::{BEHIND, SATURATED_SHARE};
 use crate::snapshot::{Event, ServerFacts, Snapshot};
@@ -15,7 +16,15 @@ pub struct Watch {
     primary: Option<String>,
     saturated: bool,
     behind: bool,
+    /// Intervals in a row in which no call got a connection although there are some.
+    starved: u32,
 }
+
+/// So many intervals without a connection for anyone are no matter of a busy server any more.
+const WEDGED: u32 = 3;
+
+/// What is told of a pool that gives nothing.
+pub const POOL_WEDGED: &str = "pool_wedged";
 
 impl Watch {
     /// What has changed by the end of an interval, at which the servers said these facts.
@@ -34,6 +43,18 @@ impl Watch {
                 events.push(event("primary_changed", &now, format!("it was {before}")));
             }
             self.primary = Some(now);
+        }
+        let starved = if is_starved(snapshot) { self.starved + 1 } else { 0 };
+        let before = std::mem::replace(&mut self.starved, starved);
+        if starved == WEDGED {
+            let detail = format!(
+                "for {WEDGED} s no call got a connection, though {} are open and no server was asked anything: the driver's \
+                 pool serves calls that nobody waits for any more",
+                open_connections(snapshot)
+            );
+            events.push(event(POOL_WEDGED, "", detail));
+        } else if before >= WEDGED && starved == 0 {
+            events.push(event("pool_recovered", "", "calls get connections again".to_owned()));
         }
         let share = cpu_share(snapshot);
         // Over a moment, as between the end of a segment and that of a second, a share says nothing.
@@ -56,6 +77,24 @@ impl Watch {
         }
         events
     }
+}
+
+/// Whether calls waited for connections in vain while none was in use: nothing was sent, and no call timed out with
+/// something on the wire.
+fn is_starved(snapshot: &Snapshot) -> bool {
+    let timed_out = |waiting: Waiting| {
+        let of_kind = snapshot.errors.iter().filter(|error| error.class.kind == waiting.kind());
+        of_kind.map(|error| error.count).sum::<u64>()
+    };
+    let asked: u64 = snapshot.servers.iter().map(|server| server.attempts).sum();
+    asked == 0
+        && open_connections(snapshot) > 0
+        && timed_out(Waiting::Checkout) > 0
+        && timed_out(Waiting::Reply) + timed_out(Waiting::Unknown) == 0
+}
+
+fn open_connections(snapshot: &Snapshot) -> u64 {
+    snapshot.servers.iter().map(|server| server.connections_open).sum()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an interval in nanoseconds is far below 2^53")]

@@ -11,7 +11,7 @@ const SUMMARY: &str = "schema_version run_id trial variant repeat segment client
     service_mean_us service_p50_us service_p90_us service_p99_us service_p99_9_us service_max_us \
     failed_latency_p50_us failed_latency_p99_us attempt_ok_p50_us attempt_ok_p99_us attempt_rejected_p50_us \
     attempt_rejected_p99_us checkout_p99_us behind_max_ms lag_p99_us cpu_us_per_op rss_max_bytes \
-    completed_ops_per_s live";
+    completed_ops_per_s live late_ok late_failed late_lost overshoot_p50_us overshoot_p99_us overshoot_max_us";
 const INTERVALS: &str = "run_id trial variant timestamp elapsed_s interval_s phase segment client op \
     open_at_start offered ops_ok ops_failed ops_gave_up ops_timed_out ops_dropped ops_parked ops_not_started \
     ops_in_flight open_at_end calls commands attempts retries app_retries rejected retargeted in_flight \
@@ -19,7 +19,8 @@ const INTERVALS: &str = "run_id trial variant timestamp elapsed_s interval_s pha
     latency_mean_us latency_p50_us latency_p90_us latency_p99_us latency_p99_9_us latency_max_us \
     service_mean_us service_p50_us service_p90_us service_p99_us service_p99_9_us service_max_us \
     failed_latency_p50_us failed_latency_p99_us attempt_ok_p50_us attempt_ok_p99_us attempt_rejected_p50_us \
-    attempt_rejected_p99_us checkout_p99_us behind_ms lag_p99_us cpu_us_per_op cpu_share rss_bytes";
+    attempt_rejected_p99_us checkout_p99_us behind_ms lag_p99_us cpu_us_per_op cpu_share rss_bytes \
+    late_ok late_failed late_lost flow_limit breaker queue_depth";
 const RETRIES: &str = "run_id trial variant segment client op retries ops_ok ops_failed latency_p50_us latency_p99_us \
     ops_gave_up";
 const BACKOFF: &str = "run_id trial variant client op retry count backoff_mean_us backoff_p50_us backoff_p99_us \

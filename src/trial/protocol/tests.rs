@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::results::testing;
-use crate::snapshot::{ErrorClass, ErrorCount, ErrorLevel, Generator, ServerStats};
+use crate::snapshot::{ErrorClass, ErrorCount, ErrorLevel, Event, FlowState, Generator, ServerStats};
 use crate::stats::{Latencies, OpStats};
 
 /// The schema, which says the same for people who write in other languages.
@@ -46,6 +46,8 @@ fn snapshot() -> Snapshot {
         servers: vec![ServerStats { address: "h:1".into(), checkout: times(3), ..ServerStats::default() }],
         errors: vec![error],
         orphans: BTreeMap::from([("killCursors".into(), 1)]),
+        flow: FlowState { limit: Some(3), ..FlowState::default() },
+        events: vec![Event { at_ns: 5, kind: "breaker".into(), ..Event::default() }],
         generator: Generator { cpu_ns: 5, ..Generator::default() },
     }
 }
