@@ -27,6 +27,7 @@ pub mod shipped;
 pub mod source;
 mod staleness;
 mod thresholds;
+mod timeout;
 mod value;
 
 use toml::de::DeTable;
@@ -38,6 +39,7 @@ pub use client::CheckOption;
 pub use describe::describe;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use fault::KINDS as FAULT_KINDS;
+pub use flow::Parts;
 pub use load::WrittenLoad;
 pub use overrides::{OverrideErrors, Overrides};
 pub use resolve::{resolve, stretched};
@@ -71,10 +73,12 @@ pub struct Profile {
     pub overloads: Vec<Overload>,
     /// `[timeout]`
     pub timeout: Timeout,
-    /// The rest of `[flow]`.
+    /// The rest of `[flow]`, as far as it is on.
     pub flow: Flow,
-    /// `[flow.backoff]`
+    /// `[flow.backoff]`, if it is on.
     pub backoff: Option<Backoff>,
+    /// The numbers of all that is in `[flow]`, on or off: what the command line turns on has them.
+    pub flow_numbers: Parts,
     /// `[staleness]`; `None` for no probe.
     pub staleness: Option<Staleness>,
     /// `[thresholds]`
@@ -128,8 +132,8 @@ fn read_document(
     let client = client::read(&mut root, check);
     let operations = operations::read(&mut root);
     let overloads = overloads::read(&mut root, &operations);
-    let timeout = flow::timeout(&mut root);
-    let backoff = flow::backoff(&mut root);
+    let timeout = timeout::read(&mut root);
+    let [Parts { flow, backoff }, flow_numbers] = flow::read(&mut root, &load);
     let staleness = staleness::read(&mut root);
     let thresholds = thresholds::read(&mut root, &overloads);
     refuse_uri(&mut root);
@@ -145,8 +149,9 @@ fn read_document(
         operations,
         overloads,
         timeout,
-        flow: Flow::default(),
+        flow,
         backoff,
+        flow_numbers,
         staleness,
         thresholds,
         warnings: Diagnostics::default(),

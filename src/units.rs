@@ -1,6 +1,8 @@
 //! Quantities as people write them: `2000/s`, `16 MiB`, `1m 30s`. Each parses from text, prints so that it parses
 //! again to the same value, and travels through serde as that text.
 
+mod bytes;
+
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -8,6 +10,8 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
+
+pub use bytes::ByteCount;
 
 /// Why a text is no quantity. The message names the text and shows what would have been understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -175,6 +179,9 @@ pub struct Rate(f64);
 impl Rate {
     /// The highest there is, in operations per second.
     pub const MOST: f64 = 1e7;
+
+    /// A thousand per second, where nobody says.
+    pub const THOUSAND: Self = Self(1000.0);
 
     /// Checks the bounds.
     ///

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Rate, Span};
+use crate::units::{ByteCount, Rate, Span};
+
+/// The longest `maxTimeMS` that servers take; a longer one is not sent.
+pub const LONGEST_MAX_TIME: Span = Span::millis(i32::MAX as u64);
 
 /// How long the application waits for one call of an operation, and servers work on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +17,7 @@ pub struct Timeout {
     /// How long such a call may go on in the background, for its reply to come.
     pub grace: Span,
     /// What servers are told (`maxTimeMS`), with reads and run_command: the driver has no such option for writes. `None`
-    /// tells them nothing, and neither does one above the largest that they take. Above zero.
+    /// tells them nothing, and neither does one above [`LONGEST_MAX_TIME`]. At least a millisecond.
     pub max_time: Option<Span>,
 }
 
@@ -230,12 +233,12 @@ pub enum WhenFull {
 }
 
 /// Where operations are kept that cannot be sent now.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpoolPlan {
     /// Bytes on disk at most; what would go beyond is refused.
-    pub max_bytes: u64,
+    pub max_bytes: ByteCount,
     /// Bytes after which a file is left and the next one begun; above 0, at most `max_bytes`. Space is freed file by file.
-    pub rotate_bytes: u64,
+    pub rotate_bytes: ByteCount,
     /// Operations a second that are taken out again, at most.
     pub drain: Rate,
 }

@@ -179,7 +179,10 @@ fn application(plan: &Plan) -> String {
         let pauses = match backoff.kind {
             BackoffKind::Immediate => "at once".to_owned(),
             kind => {
-                let name = flow::KINDS.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name);
+                let name = flow::backoff::KINDS
+                    .iter()
+                    .find(|(_, known)| *known == kind)
+                    .map_or("", |(name, _)| name);
                 format!("after pauses ({name}, base {}, cap {})", backoff.base, backoff.cap)
             }
         };

@@ -6,7 +6,7 @@ use crate::plan::client::OptionSource;
 use crate::plan::{Model, Plan, ResolvedOption, timeline};
 use crate::units::{Rate, Span};
 
-use super::thresholds;
+use super::{flow, thresholds, timeout};
 
 /// What a served command is taken to last; on a quiet replica set nearby it is about that.
 const SERVICE: Duration = Duration::from_millis(1);
@@ -95,6 +95,8 @@ pub fn doubts(plan: &Plan, options: Options<'_>) -> Vec<String> {
         ));
     }
     doubts.extend(timeline_doubts(plan));
+    doubts.extend(timeout::doubts(plan));
+    doubts.extend(flow::doubts(plan));
     doubts.extend(thresholds::doubts(plan));
     doubts
 }

@@ -1,5 +1,7 @@
 //! What the command line changes in a profile.
 
+use std::collections::BTreeSet;
+
 use crate::plan::client::OptionSource;
 use crate::plan::load::MOST_WORKERS;
 use crate::plan::{Attempts, Driver};
@@ -12,6 +14,7 @@ use super::diagnostic::nearest;
 use super::load::{ModelName, WrittenLoad};
 use super::settable;
 use super::thresholds::{Names, sentence};
+use super::timeout::AFTER_DEADLINE;
 
 /// Every run has the same keys, documents and arrivals unless it is told otherwise, so that two can be compared.
 const SEED: u64 = 42;
@@ -54,6 +57,8 @@ pub(super) struct Draft {
     pub profile: Profile,
     pub seed: u64,
     pub attempts: Attempts,
+    /// The parts of `[flow]` that were taken away.
+    pub gone: BTreeSet<&'static str>,
 }
 
 impl Draft {
@@ -67,6 +72,7 @@ impl Draft {
             profile: profile.clone(),
             seed: changes.seed.unwrap_or(SEED),
             attempts: changes.attempts.unwrap_or_default(),
+            gone: BTreeSet::new(),
         };
         let mut errors: Vec<String> = draft.apply_flags(changes).err().into_iter().collect();
         let sets = changes.sets.iter().map(|set| (OptionSource::Set, "--set", set));
@@ -77,6 +83,7 @@ impl Draft {
                 errors.push(format!("{flag} {key}: {message}"));
             }
         }
+        errors.extend(draft.after_no_deadline(changes));
         errors.extend(draft.add_thresholds(changes));
         if errors.is_empty() { Ok(draft) } else { Err(OverrideErrors(errors)) }
     }
@@ -102,6 +109,20 @@ impl Draft {
             self.profile.driver.clone_from(&changes.driver);
         }
         Ok(())
+    }
+
+    /// What is asked for when a deadline has passed although there is none; a variant may be without one.
+    fn after_no_deadline(&self, changes: &Overrides) -> Vec<String> {
+        let changed = |key: &str| {
+            let mut keys = changes.sets.iter().chain(&changes.varies).map(|(key, _)| key.as_str());
+            keys.any(|changed| changed.strip_prefix("timeout.") == Some(key))
+        };
+        if self.profile.timeout.operation.is_some() || changed("operation") {
+            return Vec::new();
+        }
+        let idle = AFTER_DEADLINE.into_iter().filter(|key| changed(key));
+        idle.map(|key| format!("timeout.{key} says nothing without a deadline: set timeout.operation, too"))
+            .collect()
     }
 
     /// Adds thresholds, and returns what is wrong with some.

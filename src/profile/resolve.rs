@@ -8,11 +8,10 @@ use crate::units::{Rate, Span};
 
 use super::Profile;
 use super::client::CheckOption;
+use super::flow;
 use super::load::{ModelName, WrittenLoad};
 use super::overrides::{Draft, OverrideErrors, Overrides};
 
-/// Operations per second when nobody says.
-const RATE: f64 = 1000.0;
 const MAX_IN_FLIGHT: u32 = 10_000;
 const WARMUP: Span = Span::seconds(5);
 const DURATION: Span = Span::seconds(30);
@@ -27,14 +26,16 @@ pub fn resolve(
     overrides: &Overrides,
     check_option: CheckOption<'_>,
 ) -> Result<Plan, OverrideErrors> {
-    let Draft { profile, seed, attempts } = Draft::new(profile, overrides, check_option)?;
+    let Draft { profile, seed, attempts, .. } = Draft::new(profile, overrides, check_option)?;
     if profile.operations.iter().all(|operation| operation.weight == 0) {
         let message = "every operation has weight 0 then, so there is nothing to do";
         return Err(OverrideErrors(vec![message.to_owned()]));
     }
-    let clashes = clashes(&profile.overloads);
-    if !clashes.is_empty() {
-        return Err(OverrideErrors(clashes));
+    let load = load(profile.load)?;
+    let mut impossible = clashes(&profile.overloads);
+    impossible.extend(flow::impossible(&profile.flow, &load.model));
+    if !impossible.is_empty() {
+        return Err(OverrideErrors(impossible));
     }
     Ok(Plan {
         live: false,
@@ -42,7 +43,7 @@ pub fn resolve(
         description: profile.description,
         seed,
         data: profile.data,
-        load: load(profile.load)?,
+        load,
         driver: profile.driver,
         client: profile.client,
         operations: profile.operations,
@@ -110,10 +111,7 @@ fn load(written: WrittenLoad) -> Result<Load, OverrideErrors> {
         (ModelName::Closed, Some(workers)) => Model::Closed { workers },
         (ModelName::Closed, None) => return Err(wrong("a closed load needs `load.workers`".to_owned())),
         (ModelName::Open, _) => {
-            let rate = match written.rate {
-                Some(rate) => rate,
-                None => Rate::per_second(RATE).map_err(|error| wrong(error.to_string()))?,
-            };
+            let rate = written.rate.unwrap_or(Rate::THOUSAND);
             let steady = vec![Stage { length: duration, from: rate, to: rate }];
             let stages = if written.stages.is_empty() { steady } else { fit(&written.stages, duration) };
             Model::Open {
@@ -403,7 +401,7 @@ fail_command = {}
         --set data.database: `admin` is the server's own database: a load must have another
         --set overload.fail_command.for: it must be longer than 0
         --set maxPoolSize: maxPoolSize must be a whole number
-        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, timeout.operation, flow.backoff.kind, flow.backoff.max_attempts, flow.backoff.base, flow.backoff.cap, staleness.every, rate, workers, duration, warmup, seed, attempts, driver, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
+        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, timeout.operation, timeout.on_timeout, timeout.grace, timeout.max_time, staleness.every, flow.queue, flow.when_full, flow.backoff, flow.backoff.kind, flow.backoff.max_attempts, flow.backoff.base, flow.backoff.cap, flow.limit, flow.limit.kind, flow.limit.signal, flow.limit.initial, flow.limit.floor, flow.limit.ceiling, flow.limit.increase, flow.limit.decrease, flow.limit.once_per_round_trip, flow.limit.smoothing, flow.limit.tolerance, flow.limit.memory, flow.breaker, flow.breaker.signal, flow.breaker.threshold, flow.breaker.window, flow.breaker.minimum, flow.breaker.cool_down, flow.budget, flow.budget.kind, flow.budget.signal, flow.budget.capacity, flow.budget.per_success, flow.budget.k, flow.budget.window, flow.spool, flow.spool.max, flow.spool.rotate, flow.spool.drain, rate, workers, duration, warmup, seed, attempts, driver, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
         ");
         let both = Overrides { rate: Rate::per_second(1.0).ok(), workers: Some(1), ..Overrides::default() };
         assert_snapshot!(resolved(STAGED, &both).unwrap_err(), @"--rate belongs to the open model and --workers to the closed one: give one");

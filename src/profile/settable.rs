@@ -1,5 +1,7 @@
 //! The keys of a profile that `--set` and `--vary` change: leaves, spelt as their path in the profile.
 
+mod flow;
+
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -9,25 +11,25 @@ use crate::plan::load::MOST_WORKERS;
 use crate::plan::overload::{
     FEWEST_TICKETS, LARGEST_EXTRA, LONGEST_HOLD, MOST_EXTRA, MOST_HELD, MOST_TICKETS,
 };
-use crate::plan::{Attempts, Fault, Limit, Overload, Staleness};
+use crate::plan::{Attempts, Fault, Limit, Overload, Staleness, Timeout};
 use crate::units::{Span, WholeRate};
 
 use super::client::UNSET;
 use super::data::{MOST_DOCUMENTS, collection_name, database_name};
 use super::diagnostic::either;
 use super::fault::fail_command::check_probability;
-use super::flow;
 use super::load::{ARRIVALS, MODELS, MOST_IN_FLIGHT};
 use super::operations::{MOST_WEIGHT, SCALE};
 use super::overloads::MEMBERS;
 use super::overrides::Draft;
 use super::staleness::check_every;
+use super::timeout::{ON_TIMEOUT, check_max_time};
 
 /// Keys that need no table in front.
 pub(super) const SHORT: [&str; 7] = ["rate", "workers", "duration", "warmup", "seed", "attempts", "driver"];
 
 /// Keys that every profile has.
-const FIXED: [&str; 17] = [
+const FIXED: [&str; 16] = [
     "load.model",
     "load.rate",
     "load.workers",
@@ -40,10 +42,9 @@ const FIXED: [&str; 17] = [
     "data.collection",
     "data.documents",
     "timeout.operation",
-    "flow.backoff.kind",
-    "flow.backoff.max_attempts",
-    "flow.backoff.base",
-    "flow.backoff.cap",
+    "timeout.on_timeout",
+    "timeout.grace",
+    "timeout.max_time",
     "staleness.every",
 ];
 
@@ -71,7 +72,14 @@ pub(super) fn keys(draft: &Draft) -> Vec<String> {
     let overloads = draft.profile.overloads.iter();
     let overloads =
         overloads.flat_map(|o| overload_keys(&o.fault).map(|key| format!("overload.{}.{key}", o.name)));
-    FIXED.iter().chain(&SHORT).map(|&key| key.to_owned()).chain(weights).chain(overloads).collect()
+    FIXED
+        .iter()
+        .chain(&flow::KEYS)
+        .chain(&SHORT)
+        .map(|&key| key.to_owned())
+        .chain(weights)
+        .chain(overloads)
+        .collect()
 }
 
 /// Sets a key; `None` when the profile has no such key.
@@ -80,7 +88,7 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
     match parts.as_slice() {
         // What may be there or not can be taken away.
         ["timeout", "operation"] if value == UNSET => Some(take(&mut draft.profile.timeout.operation)),
-        ["flow", "backoff", "kind"] if value == UNSET => Some(take(&mut draft.profile.backoff)),
+        ["timeout", "max_time"] if value == UNSET => Some(take(&mut draft.profile.timeout.max_time)),
         ["staleness", "every"] if value == UNSET => Some(take(&mut draft.profile.staleness)),
         ["driver"] if value == UNSET => Some(take(&mut draft.profile.driver)),
         ["driver"] => Some(put_some(&mut draft.profile.driver, value.parse())),
@@ -94,8 +102,8 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
         ["rate" | "workers" | "duration" | "warmup"] => set_load(draft, key, value),
         ["load", key] => set_load(draft, key, value),
         ["data", key] => set_data(draft, key, value),
-        ["timeout", "operation"] => Some(put_some(&mut draft.profile.timeout.operation, above_zero(value))),
-        ["flow", "backoff", key] => set_backoff(draft, key, value),
+        ["timeout", key] => set_timeout(&mut draft.profile.timeout, key, value),
+        ["flow", path @ ..] => flow::set(draft, path, value),
         ["staleness", "every"] => Some(set_period(draft, value)),
         ["thresholds", "fail_if"] => Some(Err("it is a list: add to it with --fail-if".to_owned())),
         ["thresholds", "abort_when"] => Some(Err("it is a list: add to it with --abort-when".to_owned())),
@@ -130,18 +138,15 @@ fn set_load(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), Stri
     })
 }
 
-/// The first key that is set begins from the defaults.
-fn set_backoff(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), String>> {
-    let mut backoff = draft.profile.backoff.unwrap_or(flow::DEFAULT);
-    let result = match key {
-        "kind" => put(&mut backoff.kind, word(value, &flow::KINDS)),
-        "max_attempts" => put(&mut backoff.max_attempts, number(value, 1..=flow::MOST_ATTEMPTS)),
-        "base" => put(&mut backoff.base, above_zero(value)),
-        "cap" => put(&mut backoff.cap, above_zero(value)),
+fn set_timeout(timeout: &mut Timeout, key: &str, value: &str) -> Option<Result<(), String>> {
+    let told = |span: Span| check_max_time(span).map_err(|message| format!("it {message}"));
+    Some(match key {
+        "operation" => put_some(&mut timeout.operation, above_zero(value)),
+        "on_timeout" => put(&mut timeout.on_timeout, word(value, &ON_TIMEOUT)),
+        "grace" => put(&mut timeout.grace, quantity(value)),
+        "max_time" => put_some(&mut timeout.max_time, quantity(value).and_then(told)),
         _ => return None,
-    };
-    draft.profile.backoff = Some(backoff);
-    Some(result)
+    })
 }
 
 fn set_data(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), String>> {

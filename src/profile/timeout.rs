@@ -1,0 +1,111 @@
+//! `[timeout]`: how long the application waits for a call, and servers work on it.
+
+use crate::plan::flow::LONGEST_MAX_TIME;
+use crate::plan::{Action, OnTimeout, Operation, Plan, Timeout};
+use crate::units::Span;
+
+use super::diagnostic::{Diagnostic, either};
+use super::load::above_zero;
+use super::reader::Table;
+
+/// The words for what becomes of a call that has passed its deadline.
+pub const ON_TIMEOUT: [(&str, OnTimeout); 2] =
+    [("cancel", OnTimeout::Cancel), ("read_in_background", OnTimeout::ReadInBackground)];
+
+/// What says nothing where no call has a deadline.
+pub const AFTER_DEADLINE: [&str; 2] = ["on_timeout", "grace"];
+
+/// What servers count in; nothing shorter can be said to them, and they take 0 for no limit at all.
+const SHORTEST_MAX_TIME: Span = Span::millis(1);
+
+/// Reads `[timeout]`; without one the application waits as long as the driver does.
+pub fn read(root: &mut Table<'_>) -> Timeout {
+    let default = Timeout::default();
+    let Some(mut table) = root.table("timeout") else { return default };
+    let timeout = Timeout {
+        operation: above_zero(&mut table, "operation"),
+        on_timeout: table.word("on_timeout", &ON_TIMEOUT).unwrap_or_default(),
+        grace: table.quantity("grace").map_or(default.grace, |grace| grace.into_inner()),
+        max_time: max_time(&mut table),
+    };
+    if table.key_span("operation").is_none() {
+        check_without_deadline(&table);
+    }
+    table.finish();
+    timeout
+}
+
+fn max_time(table: &mut Table<'_>) -> Option<Span> {
+    let written = table.quantity("max_time")?;
+    check_max_time(*written.get_ref())
+        .map_err(|message| table.wrong(written.span(), format!("`timeout.max_time` {message}")))
+        .ok()
+}
+
+/// Whether servers can be told this.
+///
+/// # Errors
+/// Why they cannot; the key's name is to stand before it.
+pub fn check_max_time(span: Span) -> Result<Span, String> {
+    match span < SHORTEST_MAX_TIME {
+        true => Err(format!("must be at least {SHORTEST_MAX_TIME}")),
+        false => Ok(span),
+    }
+}
+
+fn check_without_deadline(table: &Table<'_>) {
+    let mut idle = AFTER_DEADLINE.iter().filter_map(|key| Some((key, table.key_span(key)?))).peekable();
+    if idle.peek().is_none() && table.key_span("max_time").is_none() {
+        table.wrong(table.span.clone(), "`timeout` lacks `operation` or `max_time`");
+    }
+    for (key, place) in idle {
+        let message =
+            format!("`timeout.{key}` says nothing without `timeout.operation`: no call has a deadline");
+        let help = "write operation = \"500ms\", or leave it out";
+        table.mistakes().add(Diagnostic::error(place, message).help(help));
+    }
+}
+
+/// What of a timeout servers will not be told; one sentence each.
+pub fn doubts(plan: &Plan) -> Option<String> {
+    let max_time = plan.timeout.max_time?;
+    if max_time > LONGEST_MAX_TIME {
+        return Some(format!(
+            "timeout.max_time = {max_time} is longer than the longest that servers take ({}ms), so they are told nothing",
+            LONGEST_MAX_TIME.duration().as_millis()
+        ));
+    }
+    let unreached = |operation: &&Operation| operation.weight > 0 && !carries_max_time(&operation.action);
+    let names: Vec<&str> =
+        plan.operations.iter().filter(unreached).map(|operation| operation.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        let names = either(&names).replace(" or ", " and ");
+        format!(
+            "timeout.max_time = {max_time} is not sent with {names}: the driver has no such option for what they do"
+        )
+    })
+}
+
+/// Whether the driver can tell servers how long they may work on it.
+fn carries_max_time(action: &Action) -> bool {
+    match action {
+        Action::FindOne(_)
+        | Action::Find(_)
+        | Action::Aggregate(_)
+        | Action::Count(_)
+        | Action::Distinct(_)
+        | Action::FindOneAndUpdate(_)
+        | Action::RunCommand(_) => true,
+        Action::InsertOne(_)
+        | Action::InsertMany(_)
+        | Action::UpdateOne(_)
+        | Action::UpdateMany(_)
+        | Action::ReplaceOne(_)
+        | Action::DeleteOne(_)
+        | Action::DeleteMany(_)
+        | Action::BulkWrite(_)
+        | Action::CreateCollection(_)
+        | Action::Drop(_) => false,
+        Action::Transaction(transaction) => transaction.statements.iter().all(carries_max_time),
+    }
+}
