@@ -84,7 +84,7 @@ fn operations_time_out_and_the_last_attempt_has_no_answer() {
     assert!(count(&row, "failed_latency_p50_us") >= 399_000, "{row:?}");
     let errors = table(directory, "errors.csv");
     assert!(errors.iter().any(|e| e["level"] == "operation"
-        && e["kind"] == "timeout"
+        && e["kind"] == "timeout_reply"
         && e["phase"] == "measure"
         && e["count"] == "100"));
 }

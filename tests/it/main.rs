@@ -6,6 +6,7 @@ mod bad_days;
 mod bad_input;
 mod compare;
 mod drivers;
+mod flow;
 mod gate;
 mod kinds;
 mod lab;
