@@ -40,9 +40,7 @@ fn deadline(timeout: &Timeout) -> Option<String> {
 
 fn max_time(timeout: &Timeout) -> Option<String> {
     let max_time = timeout.max_time.filter(|max_time| *max_time <= LONGEST_MAX_TIME)?;
-    Some(format!(
-        "tells servers to work on a command for {max_time} at most, where the driver can (maxTimeMS)"
-    ))
+    Some(format!("tells servers to give up what is no write after {max_time} (maxTimeMS)"))
 }
 
 fn calls(calls: Backoff) -> String {

@@ -189,14 +189,14 @@ fn what_the_application_does() {
     ]), @r"
     application
       waits 100ms for a call, then drops it, and the driver its connection
-      tells servers to work on a command for 50ms at most, where the driver can (maxTimeMS)
+      tells servers to give up what is no write after 50ms (maxTimeMS)
       calls up to 3 times in all, 100ms apart
       takes a token for each further call out of a bucket of 1000, and puts 0.1 back for each of the operations that succeeds
       has 10 operations under way at first, then from 1 to 200 (aimd: up by 1 after a full window of operations without a rejection, times 0.5 at a rejection, once per round trip)
       stops sending for 5s when 0.5 % of at least 20 operations within 10s were rejected, then tries one operation
       lets up to 64 arrivals wait in a queue; further ones go to the spool
       spools up to 64MiB on disk, in files of 8MiB, and sends at most 1000/s of it later
-    warning: timeout.max_time = 50ms is not sent with update: the driver has no such option for what they do
+    warning: timeout.max_time = 50ms is not sent with update: the driver has no such option for writes
     ");
     assert_snapshot!(application("ycsb-a", &[
         ("timeout.operation", "100ms"),
@@ -211,13 +211,13 @@ fn what_the_application_does() {
     ]), @r"
     application
       waits 100ms for a call, then lets its reply come in the background for 1s, to keep the connection
-      tells servers to work on a command for 30h at most, where the driver can (maxTimeMS)
+      tells servers to give up what is no write after 30h (maxTimeMS)
       calls up to 3 times in all, after pauses (server_guided, base 100ms, cap 10s)
       leaves out calls by itself, to make no more than 2 for each that was accepted (operations of the last 2m)
       has 10 operations under way at first, then from 1 to 200 (gradient: less when round trips of attempts take more than 1.5 times the shortest of 1m, 0.2 of the way at a time)
       stops sending for 5s when 50 % of at least 20 operations within 10s were rejected, then tries one operation
       lets up to 5 arrivals wait in a queue; the next one waits before the queue, and counts from when it was due
-    warning: timeout.max_time = 30h is not sent with update: the driver has no such option for what they do
+    warning: timeout.max_time = 30h is not sent with update: the driver has no such option for writes
     ");
     assert_snapshot!(application("ycsb-c", &[
         ("timeout.max_time", "600h"),

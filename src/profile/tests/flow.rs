@@ -476,7 +476,6 @@ fn what_the_command_line_cannot_have_is_told() {
         ("flow.limit.decrease", "1"),
         ("flow.limit.ceilin", "5"),
         ("flow.breaker", "off"),
-        ("flow.breaker.kind", "none"),
         ("flow.breaker.threshold", "5"),
         ("flow.budget.k", "many"),
         ("flow.spool", "on"),
@@ -485,14 +484,12 @@ fn what_the_command_line_cannot_have_is_told() {
         ("flow.when_full", "wait"),
         ("flow.backoff", "linear"),
         ("timeout.max_time", "0.1ms"),
-        ("flow", "none"),
     ]), @r"
     --set flow.limit: it cannot be 'aimed', only aimd, gradient or none
     --set flow.limit.smoothing: it belongs to gradient, which the kind is not: set flow.limit=gradient before it
     --set flow.limit.decrease: it must be above 0 and below 1, not 1
     --set flow.limit.ceilin: there is no such key; did you mean `flow.limit.ceiling`?
     --set flow.breaker: it cannot be 'off', only on or none
-    --set flow.breaker.kind: there is no such key; did you mean `flow.breaker.window`?
     --set flow.breaker.threshold: '5' is no share above 0 and at most 1: write one like 50% or 0.5
     --set flow.budget.k: 'many' is no number
     --set flow.spool: it can only be taken away, with none: flow.when_full=spool puts it there
