@@ -1,5 +1,6 @@
 //! Whole profiles, good ones and bad ones, as people meet them.
 
+mod flow;
 mod mistakes;
 mod robustness;
 mod thresholds;

@@ -81,7 +81,7 @@ pub fn doubts(plan: &Plan) -> Option<String> {
     (!names.is_empty()).then(|| {
         let names = either(&names).replace(" or ", " and ");
         format!(
-            "timeout.max_time = {max_time} is not sent with {names}: the driver has no such option for what they do"
+            "timeout.max_time = {max_time} is not sent with {names}: the driver has no such option for writes"
         )
     })
 }
