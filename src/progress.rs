@@ -118,7 +118,7 @@ pub fn line(plan: &Plan, segments: &[Segment], snapshot: &Snapshot) -> String {
     let behind_us = snapshot.generator.behind_ns / 1000;
     format!(
         "{:>8.1}s {segment:<9} offered {:>8}  ok {:>8}  errors {:>6}  retries/op {:>5}  p50 {:>6}  p99 {:>6}  \
-         in flight {:>5}  behind {:>6}",
+         in flight {:>5}  behind {:>6}{}",
         ratio(snapshot.end_ns, 1_000_000_000).unwrap_or(0.0),
         per_second(all.offered),
         per_second(all.outcomes.ok),
@@ -128,6 +128,7 @@ pub fn line(plan: &Plan, segments: &[Segment], snapshot: &Snapshot) -> String {
         micros(all.latency.percentile_us(0.99)),
         snapshot.generator.in_flight,
         micros(Some(behind_us)),
+        snapshot.flow,
     )
 }
 

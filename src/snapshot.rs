@@ -8,6 +8,7 @@ mod cells;
 mod merge;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +84,19 @@ pub struct FlowState {
     pub breaker: Option<String>,
     /// Operations that wait in the producer's queue; `None` without one.
     pub queued: Option<u64>,
+}
+
+/// Each part that is there, with two spaces before it.
+impl fmt::Display for FlowState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(limit) = self.limit {
+            write!(f, "  limit {limit}")?;
+        }
+        if let Some(queued) = self.queued {
+            write!(f, "  queue {queued}")?;
+        }
+        self.breaker.iter().try_for_each(|breaker| write!(f, "  breaker {breaker}"))
+    }
 }
 
 /// What the client saw of one server in an interval.

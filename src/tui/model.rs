@@ -11,7 +11,7 @@ use crate::results::accumulated::{Accumulated, GeneratorSummary};
 use crate::results::facts::{operations, seconds};
 use crate::results::figures::Figures;
 use crate::results::intervals::merged;
-use crate::snapshot::{ErrorCount, Event, Generator, ServerFacts, ServerStats, Snapshot};
+use crate::snapshot::{ErrorCount, Event, FlowState, Generator, ServerFacts, ServerStats, Snapshot};
 use crate::stats::OpStats;
 
 /// The most events and messages that are kept.
@@ -61,7 +61,7 @@ pub struct Server {
 }
 
 /// How the load generator fares.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Health {
     /// In the last interval.
     pub generator: Generator,
@@ -71,6 +71,8 @@ pub struct Health {
     pub saturated: bool,
     /// Due operations wait for a worker.
     pub behind: bool,
+    /// How what the application does about rejection stands.
+    pub flow: FlowState,
 }
 
 /// Everything known of the trial that runs, and what stays of those before it. Times are nanoseconds since the first one's
@@ -173,6 +175,7 @@ impl Model {
             self.servers.entry(server.address.clone()).or_default().seen = server.clone();
         }
         self.health.generator = snapshot.generator;
+        self.health.flow.clone_from(&snapshot.flow);
         self.health.cpus = GeneratorSummary::of(snapshot).cpu_share();
     }
 

@@ -29,10 +29,11 @@ pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
             health.generator.workers,
         ),
         format!(
-            "lag p50 {} p99 {}   behind {}",
+            "lag p50 {} p99 {}   behind {} {}",
             micros(lag.percentile_us(0.5)),
             micros(lag.percentile_us(0.99)),
             micros(Some(health.generator.behind_ns / 1000)),
+            health.flow,
         ),
     ];
     for (line, y) in lines.iter().zip(inner.y..inner.bottom()) {
