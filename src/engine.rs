@@ -6,10 +6,12 @@
 mod call;
 pub mod generator;
 pub mod pacer;
+pub mod parking;
 pub mod schedule;
 pub mod ticker;
 pub mod worker;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,15 +22,17 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use self::parking::Parking;
 use self::schedule::{Due, Schedule};
 use self::ticker::{Observed, Ticker};
 use self::worker::{Apart, Shared};
 use crate::client::attempt::{self, Ledger};
 use crate::client::errors::ErrorTable;
 use crate::client::uri::Uri;
-use crate::client::{connect_observed, shut_down, wait_for_primary};
+use crate::client::{connect, connect_observed, shut_down, wait_for_primary};
 use crate::control::Control;
 use crate::document::seed;
+use crate::drain::Drain;
 use crate::flow::restraint::Restraint;
 use crate::operation::Workload;
 use crate::operation::execute::Target;
@@ -66,15 +70,20 @@ pub async fn run(
     let client = connect_observed(&uri, &ledger, plan.attempts).await?;
     reports.send(Report::Hello(Driver::built_in())).await.context("nobody listens to the engine")?;
 
+    // Over a client of its own: what it sends is no part of the load that is measured.
+    let drain = match plan.flow.spool {
+        Some(_) => Some(Drain::new(&connect(&uri).await?, &plan)),
+        None => None,
+    };
     // Or its first operations go elsewhere, or wait.
     wait_for_primary(&client, &uri).await?;
     reports.send(Report::Ready).await.context("nobody listens to the engine")?;
-    let first = match control.recv().await {
-        Some(Control::Go { first }) => first,
+    let (first, spool) = match control.recv().await {
+        Some(Control::Go { first, spool }) => (first, spool),
         Some(Control::Stop) | None => bail!("stopped before the load began"),
     };
 
-    let totals = drive(&plan, &client, &ledger, first, &mut control, &reports).await?;
+    let totals = drive(&plan, &client, &ledger, (first, spool.zip(drain)), &mut control, &reports).await?;
     shut_down(client).await;
     reports.send(Report::Done(totals)).await.context("nobody listens to the engine")
 }
@@ -83,7 +92,7 @@ async fn drive(
     plan: &Plan,
     client: &mongodb::Client,
     ledger: &Arc<Ledger>,
-    first: u64,
+    (first, spool): (u64, Option<(PathBuf, Drain)>),
     control: &mut mpsc::Receiver<Control>,
     reports: &mpsc::Sender<Report>,
 ) -> anyhow::Result<crate::snapshot::Totals> {
@@ -94,7 +103,17 @@ async fn drive(
     ledger.arm();
     let restraint = Restraint::new(&plan.flow, seed(plan), go).map(Arc::new);
     restraint.iter().for_each(|restraint| ledger.tell(restraint));
+    let parking = match (&plan.flow.spool, spool) {
+        (Some(settings), Some((path, drain))) => {
+            let (parking, spooler) = Parking::open(&path, settings, plan)?;
+            Some((parking, (spooler, drain)))
+        }
+        (Some(_), None) => bail!("nobody says where operations are to be parked"),
+        (None, _) => None,
+    };
+    let (parking, spooling) = parking.unzip();
     let shared = Arc::new(Shared {
+        parking,
         workload,
         mix: Arc::clone(&mix),
         segments: segments.clone(),
@@ -111,9 +130,18 @@ async fn drive(
         idle: Apart::default(),
         stopping: AtomicBool::new(false),
     });
+    let drain = match spooling {
+        Some((spooler, drain)) => {
+            let theirs = Arc::clone(&shared);
+            let thread = std::thread::Builder::new().name("spool".to_owned());
+            thread.spawn(move || spooler.run(&theirs)).context("no thread for the spool")?;
+            Some(drain)
+        }
+        None => None,
+    };
     let crew = Crew { tasks: TaskTracker::new(), hands: Arc::default(), shared: Arc::clone(&shared) };
     // However this ends, its tasks end with it.
-    let _dismissal = Dismissal(Arc::clone(&crew.hands), shared.cut.clone());
+    let _dismissal = Dismissal(Arc::clone(&crew.hands), Arc::clone(&shared));
     let (offered, mut load) = start(plan, first, &crew)?;
     // Pool events alone tell the end of a call, and so of an attempt only where a call is one command.
     let full = plan.attempts == Attempts::Full;
@@ -128,6 +156,9 @@ async fn drive(
 
     let measured_until_ns = nanos(plan.load.warmup.duration() + plan.load.duration.duration());
     let measured_until = go + Duration::from_nanos(measured_until_ns);
+    let draining = drain.zip(load.queue()).map(|(drain, queue)| {
+        AbortOnDropHandle::new(tokio::spawn(Arc::clone(&shared).drain(drain, queue, plan.flow.spool)))
+    });
     let phases = async {
         wait_until(measured_until, control).await
             || cool_down(measured_until + plan.load.cooldown.duration(), measured_until_ns, &ticker, control)
@@ -138,6 +169,7 @@ async fn drive(
         error = load.failed() => return Err(error),
     };
 
+    drop(draining);
     load.close();
     shared.stopping.store(true, Ordering::Relaxed);
     ticker.freeze();
@@ -154,6 +186,9 @@ async fn drive(
         crew.tasks.wait().await;
         shared.cut.cancel();
         shared.background.wait().await;
+    }
+    if let Some(parking) = &shared.parking {
+        parking.end().await;
     }
     ticker.finish(&left, stopped).await
 }
@@ -195,12 +230,13 @@ impl Hands {
 }
 
 /// Dismisses when it is dropped.
-struct Dismissal(Arc<Hands>, CancellationToken);
+struct Dismissal(Arc<Hands>, Arc<Shared>);
 
 impl Drop for Dismissal {
     fn drop(&mut self) {
         self.0.dismiss();
-        self.1.cancel();
+        self.1.cut.cancel();
+        self.1.parking.iter().for_each(Parking::leave);
     }
 }
 
@@ -242,9 +278,9 @@ fn start(plan: &Plan, first: u64, crew: &Crew) -> anyhow::Result<(Offered, Load)
             }
             let hands = crew.clone();
             let left = due.clone();
-            let drops = producer.is_some_and(|producer| producer.when_full == WhenFull::Drop);
+            let keeps_back = producer.is_some_and(|producer| producer.when_full != WhenFull::Block);
             let full = crew.shared.clone();
-            let beyond = drops.then_some(move |due| full.drop_due(due, QUEUE_FULL));
+            let beyond = keeps_back.then_some(move |due| full.keep_back(due, QUEUE_FULL));
             let pacer = pacer::pace(schedule.clone(), queue.clone(), crew.shared.go, beyond, move || {
                 let waiting = due.len().saturating_sub(hands.shared.idle.0.load(Ordering::Relaxed));
                 let room = most.saturating_sub(hands.tasks.len());

@@ -47,6 +47,7 @@ pub mod command;
 pub mod compare;
 pub mod control;
 pub mod document;
+pub mod drain;
 pub mod driver;
 pub mod engine;
 pub mod export;

@@ -84,6 +84,8 @@ pub struct FlowState {
     pub breaker: Option<String>,
     /// Operations that wait in the producer's queue; `None` without one.
     pub queued: Option<u64>,
+    /// Operations in the spool; `None` without one.
+    pub spooled: Option<u64>,
 }
 
 /// Each part that is there, with two spaces before it.
@@ -94,6 +96,9 @@ impl fmt::Display for FlowState {
         }
         if let Some(queued) = self.queued {
             write!(f, "  queue {queued}")?;
+        }
+        if let Some(spooled) = self.spooled {
+            write!(f, "  spool {spooled}")?;
         }
         self.breaker.iter().try_for_each(|breaker| write!(f, "  breaker {breaker}"))
     }

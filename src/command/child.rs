@@ -61,7 +61,7 @@ async fn load(asked: &mut mpsc::Receiver<String>, say: &mpsc::Sender<Message>) -
             result = &mut engine, if ended.is_none() => ended = Some(result),
             // An engine that has ended is not asked for anything.
             line = asked.recv() => match serde_json::from_str(&line.context("nobody listens")?)? {
-                Request::Go { first } => drop(control.send(Control::Go { first }).await),
+                Request::Go { first, spool } => drop(control.send(Control::Go { first, spool }).await),
                 Request::Stop {} => drop(control.send(Control::Stop).await),
                 Request::Start(_) => {}
             },

@@ -38,8 +38,13 @@ pub struct Observed {
 impl Observed {
     /// How what the application does about rejection stands, and what has happened to it since the last look.
     fn flow(&self) -> (FlowState, Vec<Event>) {
-        let (mut flow, events) =
+        let (mut flow, mut events) =
             self.shared.restraint.as_ref().map(|restraint| restraint.report()).unwrap_or_default();
+        if let Some(parking) = &self.shared.parking {
+            let (backlog, more) = parking.report(nanos(self.shared.go.elapsed()));
+            flow.spooled = Some(backlog);
+            events.extend(more);
+        }
         flow.queued = self.queue.as_ref().map(|queue| queue.len() as u64);
         (flow, events)
     }
@@ -125,7 +130,9 @@ impl Ticker {
         }
         let end = recorder.absorb(clock, frozen_at, u64::MAX);
         recorder.cut(&left.taken_back, left.next);
-        send(recorder.snapshot(end, meter.read(0, 0, 0), self.observed.flow())).await?;
+        let (flow, mut events) = self.observed.flow();
+        events.extend(self.observed.shared.parking.as_ref().map(|parking| parking.result(end)));
+        send(recorder.snapshot(end, meter.read(0, 0, 0), (flow, events))).await?;
         Ok(recorder.finish(stopped))
     }
 

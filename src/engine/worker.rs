@@ -9,9 +9,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::call::{Call, Place};
+use super::parking::Parking;
 use super::schedule::Due;
 use crate::client::attempt::{self, Ledger, Sums};
 use crate::document::{Random, Stream};
+use crate::drain::Drain;
 use crate::flow::Verdict;
 use crate::flow::backoff::Pauses;
 use crate::flow::breaker::Probe;
@@ -20,8 +22,8 @@ use crate::operation::Workload;
 use crate::operation::execute::Target;
 use crate::operation::mix::Mix;
 use crate::plan::timeline::{Segment, index_at, nanos};
-use crate::plan::{Backoff, Signal, Timeout};
-use crate::stats::sample::{Cell, Dropped, Ended, Outcome, Record, Started};
+use crate::plan::{Backoff, Signal, SpoolPlan, Timeout};
+use crate::stats::sample::{Cell, Ended, KeptBack, Outcome, Record, Started};
 
 /// Something that all workers write, kept out of the cache lines of what they only read.
 #[derive(Debug, Default)]
@@ -46,6 +48,8 @@ pub struct Shared {
     pub background: TaskTracker,
     /// Ends them.
     pub cut: CancellationToken,
+    /// Where operations go that are kept back; `None` when they are dropped.
+    pub parking: Option<Parking>,
     /// What keeps operations back; `None` for nothing.
     pub restraint: Option<Arc<Restraint>>,
     /// What it does about a failed one.
@@ -104,12 +108,32 @@ impl Shared {
         }
     }
 
-    /// An operation is not to be sent, for this reason.
+    /// Sends what is parked while nothing else is kept back.
+    pub async fn drain(self: Arc<Self>, drain: Drain, queue: Receiver<Due>, spool: Option<SpoolPlan>) {
+        let (Some(parking), Some(spool)) = (&self.parking, spool) else { return };
+        let room = || queue.len() * 2 <= queue.capacity().unwrap_or(0);
+        let closed = || self.restraint.as_ref().is_none_or(|restraint| restraint.is_closed());
+        parking.drain(drain, spool.drain.get(), || room() && closed()).await;
+    }
+
+    /// An operation is not to be sent now, for this reason: it is parked if there is a spool, and else dropped.
+    pub fn keep_back(&self, due: Due, reason: &'static str) {
+        match &self.parking {
+            Some(parking) => parking.park(self, due, reason),
+            None => self.drop_due(due, reason),
+        }
+    }
+
+    /// An operation is not to be sent at all, for this reason.
     pub fn drop_due(&self, due: Due, reason: &str) {
+        self.ledger.buffers.push(Record::Dropped(self.kept_back(due, reason)));
+    }
+
+    /// The record of one that is not sent, for this reason.
+    pub fn kept_back(&self, due: Due, reason: &str) -> KeptBack {
         let cell = self.cell(due, self.mix.at(due.n).operation);
         let error = self.ledger.errors.number_of_kind(reason, "the application did not send it");
-        let at_ns = nanos(self.go.elapsed());
-        self.ledger.buffers.push(Record::Dropped(Dropped { cell, error, at_ns }));
+        KeptBack { cell, error, at_ns: nanos(self.go.elapsed()) }
     }
 
     async fn perform(self: &Arc<Self>, due: Due) {
@@ -118,7 +142,7 @@ impl Shared {
             Some(restraint) => match restraint.ask().await {
                 Leave::Go => None,
                 Leave::Probe(probe) => Some(Probing { restraint, probe: Some(probe) }),
-                Leave::Dropped(reason) => return self.drop_due(due, reason),
+                Leave::Dropped(reason) => return self.keep_back(due, reason),
             },
         };
         let start = Instant::now();

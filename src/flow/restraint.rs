@@ -138,6 +138,12 @@ impl Restraint {
                 .is_none_or(|(_, allowance)| allowance.allows(Call::Retry, now, random))
     }
 
+    /// Whether nothing keeps operations back but their number.
+    pub fn is_closed(&self) -> bool {
+        let state = self.state();
+        state.circuit.as_ref().is_none_or(|(_, circuit)| circuit.state().0 == Circuitry::Closed)
+    }
+
     /// An operation is under way.
     pub fn begun(&self) {
         self.state().under_way += 1;
@@ -187,7 +193,7 @@ impl Restraint {
         let flow = FlowState {
             limit: state.limit.as_ref().map(|(_, limit)| limit.limit()),
             breaker: state.circuit.as_ref().map(|(_, circuit)| circuit.state().0.name().to_owned()),
-            queued: None,
+            ..FlowState::default()
         };
         (flow, std::mem::take(&mut state.events))
     }

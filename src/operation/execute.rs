@@ -70,6 +70,19 @@ impl Target {
         }
     }
 
+    /// Runs a statement that is not one of several as part of a transaction.
+    ///
+    /// # Errors
+    /// As for [`Self::execute`].
+    pub async fn execute_within(
+        &self,
+        statement: &Statement,
+        draw: &mut Draw,
+        session: &mut ClientSession,
+    ) -> Result<()> {
+        self.statement(statement, draw, Some(session)).await
+    }
+
     async fn transaction(&self, statements: &[Statement], draw: &mut Draw) -> Result<()> {
         let mut session = self.client.start_session().await?;
         session.start_transaction().await?;

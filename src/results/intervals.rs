@@ -136,6 +136,7 @@ fn row<'a>(
         // What restrains them restrains all alike.
         flow_limit: snapshot.flow.limit.filter(|_| operation.is_none()),
         breaker: snapshot.flow.breaker.as_deref().filter(|_| operation.is_none()),
+        spool_depth: snapshot.flow.spooled.filter(|_| operation.is_none()),
         queue_depth: snapshot.flow.queued.filter(|_| operation.is_none()),
     }
 }

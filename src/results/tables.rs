@@ -165,6 +165,8 @@ pub struct IntervalRow<'a> {
     pub breaker: Option<&'a str>,
     /// Operations in the producer's queue at the interval's end; with `[flow]` `queue`.
     pub queue_depth: Option<u64>,
+    /// Operations in the spool at the interval's end; with `when_full = "spool"`.
+    pub spool_depth: Option<u64>,
 }
 
 /// `retries.csv`: trial × segment × operation × number of retries.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::OpStats;
-use super::sample::{Attempt, AttemptEnd, Dropped, Ended, Late, LateEnd, Outcome, Record, Started};
+use super::sample::{Attempt, AttemptEnd, Ended, KeptBack, Late, LateEnd, Outcome, Record, Started};
+use super::{OpStats, Outcomes};
 use crate::client::attempt::Ledger;
 use crate::engine::schedule::{Due, Schedule};
 use crate::operation::mix::Mix;
@@ -154,7 +154,8 @@ impl Recorder {
             Record::Attempt(attempt) => self.fold_attempt(attempt),
             Record::Ended(ended) => self.fold_ended(ended),
             Record::Late(late) => self.fold_late(late),
-            Record::Dropped(dropped) => self.fold_dropped(dropped),
+            Record::Dropped(kept_back) => self.fold_kept_back(kept_back, |outcomes| outcomes.dropped += 1),
+            Record::Parked(kept_back) => self.fold_kept_back(kept_back, |outcomes| outcomes.parked += 1),
             Record::Abandoned(cell) => {
                 let key = (usize::from(cell.segment), usize::from(cell.operation));
                 self.interval.cells.entry(key).or_default().outcomes.in_flight += 1;
@@ -247,16 +248,16 @@ impl Recorder {
         self.count_error(key, ErrorLevel::Operation, ended.error, ended.at_ns);
     }
 
-    fn fold_dropped(&mut self, dropped: &Dropped) {
-        let key = (usize::from(dropped.cell.segment), usize::from(dropped.cell.operation));
+    fn fold_kept_back(&mut self, kept_back: &KeptBack, count: fn(&mut Outcomes)) {
+        let key = (usize::from(kept_back.cell.segment), usize::from(kept_back.cell.operation));
         // It has had its turn.
         self.started += 1;
         if matches!(self.offered, Offered::Closed) {
             self.offer(key.0, key.1);
         }
-        self.interval.cells.entry(key).or_default().outcomes.dropped += 1;
+        count(&mut self.interval.cells.entry(key).or_default().outcomes);
         self.settle(key.0, key.1);
-        self.count_error(key, ErrorLevel::Operation, Some(dropped.error), dropped.at_ns);
+        self.count_error(key, ErrorLevel::Operation, Some(kept_back.error), kept_back.at_ns);
     }
 
     fn fold_late(&mut self, late: &Late) {

@@ -12,7 +12,9 @@ pub enum Record {
     /// What became of a call that had passed its deadline.
     Late(Late),
     /// An operation was due and is not to be sent.
-    Dropped(Dropped),
+    Dropped(KeptBack),
+    /// An operation was due and is to be sent later.
+    Parked(KeptBack),
     /// An operation was taken away while under way.
     Abandoned(Cell),
 }
@@ -45,7 +47,7 @@ impl Record {
             Self::Attempt(attempt) => Some(attempt.at_ns),
             Self::Ended(ended) => Some(ended.at_ns),
             Self::Late(late) => Some(late.at_ns),
-            Self::Dropped(dropped) => Some(dropped.at_ns),
+            Self::Dropped(kept_back) | Self::Parked(kept_back) => Some(kept_back.at_ns),
             Self::Abandoned(_) => None,
         }
     }
@@ -122,9 +124,9 @@ pub struct Ended {
     pub at_ns: u64,
 }
 
-/// An operation was due and is not to be sent.
+/// An operation was due and was not sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Dropped {
+pub struct KeptBack {
     /// Whose.
     pub cell: Cell,
     /// The reason's class.

@@ -104,9 +104,9 @@ async fn lead(
         let line = tokio::select! {
             line = lines.next() => line?,
             asked = control.recv() => match asked {
-                Some(Control::Go { first }) => {
+                Some(Control::Go { first, spool }) => {
                     check.gone();
-                    say(&mut down, &Request::Go { first }).await?;
+                    say(&mut down, &Request::Go { first, spool }).await?;
                     continue;
                 }
                 Some(Control::Stop) => {

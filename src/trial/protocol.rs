@@ -4,6 +4,8 @@
 //! A child makes one trial's load, with a driver of its own. It prepares no data, puts on no overload and writes no file.
 //! `workers/protocol.schema.json` describes the same lines for those who write one in another language.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::plan::load::Phase;
@@ -28,6 +30,9 @@ pub enum Request {
     Go {
         /// The number of the first operation.
         first: u64,
+        /// Where operations are parked; `None` where the plan has no spool.
+        #[serde(default)]
+        spool: Option<PathBuf>,
     },
     /// Begin nothing more, let what is in flight end, report, finish.
     Stop {},

@@ -14,7 +14,7 @@ use super::watch::{POOL_WEDGED, Watch};
 use super::{Ground, Keeping, REPORTS, Setup};
 use crate::control::Control;
 use crate::driver;
-use crate::engine;
+use crate::engine::{self, parking::SPOOL};
 use crate::plan::Driver;
 use crate::plan::timeline::nanos;
 use crate::results::{Early, EndFacts, Summary, TrialFacts, Writer};
@@ -135,7 +135,11 @@ impl Underway {
         first: u64,
         writer: Option<Writer>,
     ) -> anyhow::Result<Self> {
-        engine.control.send(Control::Go { first }).await.context("the engine is gone")?;
+        let spool = match (&facts.plan.flow.spool, setup.keeping.found()) {
+            (Some(_), Some(directory)) => Some(directory.path().join(format!("spool-{}", facts.trial))),
+            _ => None,
+        };
+        engine.control.send(Control::Go { first, spool }).await.context("the engine is gone")?;
         let go = Instant::now();
         Ok(Self {
             facts,
@@ -202,6 +206,9 @@ impl Underway {
                     "pool wedged at {at:.0} s, a fault of the driver's and not of the servers: {}",
                     event.detail
                 ));
+            }
+            if event.kind == SPOOL {
+                self.notes.push(format!("spool: {}", event.detail));
             }
             self.event(event.clone())?;
         }

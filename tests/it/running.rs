@@ -68,7 +68,7 @@ pub async fn drive<T>(uri: &str, plan: &Plan, ready: impl AsyncFnOnce() -> T) ->
             Report::Ready => {
                 let ready = ready.take().expect("it is ready once");
                 before = Some(ready().await);
-                control.send(Control::Go { first: 0 }).await.unwrap();
+                control.send(Control::Go { first: 0, spool: None }).await.unwrap();
             }
             Report::Snapshot(snapshot) => snapshots.push(*snapshot),
             Report::Done(totals) => {

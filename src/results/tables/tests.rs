@@ -20,7 +20,7 @@ const INTERVALS: &str = "run_id trial variant timestamp elapsed_s interval_s pha
     service_mean_us service_p50_us service_p90_us service_p99_us service_p99_9_us service_max_us \
     failed_latency_p50_us failed_latency_p99_us attempt_ok_p50_us attempt_ok_p99_us attempt_rejected_p50_us \
     attempt_rejected_p99_us checkout_p99_us behind_ms lag_p99_us cpu_us_per_op cpu_share rss_bytes \
-    late_ok late_failed late_lost flow_limit breaker queue_depth";
+    late_ok late_failed late_lost flow_limit breaker queue_depth spool_depth";
 const RETRIES: &str = "run_id trial variant segment client op retries ops_ok ops_failed latency_p50_us latency_p99_us \
     ops_gave_up";
 const BACKOFF: &str = "run_id trial variant client op retry count backoff_mean_us backoff_p50_us backoff_p99_us \

@@ -15,7 +15,7 @@ async fn outcome(script: &str, silence: Duration) -> (Vec<Report>, String) {
     let (sender, mut reports) = mpsc::channel(64);
     let uri = Uri::parse("mongodb://me:s3cret@127.0.0.1/").unwrap();
     let (driver, plan) = (Driver::rust("3.8.2"), testing::plan());
-    control.send(Control::Go { first: 0 }).await.unwrap();
+    control.send(Control::Go { first: 0, spool: None }).await.unwrap();
     let led = lead(&mut child, &driver, &plan, &uri, requests, &sender, silence).await;
     drop(sender);
     let mut heard = Vec::new();

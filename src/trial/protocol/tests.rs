@@ -60,7 +60,8 @@ fn everything_that_is_said_is_as_the_schema_has_it() {
         assert!(mistakes.is_empty(), "{said}: {mistakes:?}");
     };
     let start = Start::new(&testing::overload_plan(), "mongodb://h");
-    for request in [Request::Start(Box::new(start)), Request::Go { first: 0 }, Request::Stop {}] {
+    for request in [Request::Start(Box::new(start)), Request::Go { first: 0, spool: None }, Request::Stop {}]
+    {
         check(serde_json::to_value(request).unwrap());
     }
     for message in [

@@ -1,0 +1,251 @@
+//! Operations that cannot be sent now: written to the spool by a thread of their own, and taken out again when the servers
+//! take something.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::sync::{mpsc, oneshot};
+
+use super::schedule::Due;
+use super::worker::Shared;
+use crate::drain::{Drain, Order, can_wait, keep_plan};
+use crate::flow::spool::{Parked, Spool, SpoolError};
+use crate::plan::{Plan, SpoolPlan};
+use crate::snapshot::Event;
+use crate::stats::sample::Record;
+
+/// Operations that may wait for the disk; those beyond are dropped.
+const WAITING: usize = 10_000;
+
+/// The most that are written, or taken out, at once.
+const BATCH: usize = 500;
+
+/// How often the drain looks whether it may go on.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A spool that has grown for so many intervals, and given nothing back, is worth an event.
+const GROWING: u32 = 60;
+
+/// What the spool's thread is asked.
+enum Request {
+    Park(Due, &'static str),
+    Take(oneshot::Sender<Result<Vec<Parked<Order>>, SpoolError>>),
+    /// This one and all before it are done: so many more than before.
+    Done(Box<Parked<Order>>, u64, oneshot::Sender<Result<(), SpoolError>>),
+    End(oneshot::Sender<()>),
+}
+
+/// A spool in its thread.
+pub struct Parking {
+    requests: mpsc::Sender<Request>,
+    /// By operation: whether it can wait.
+    can_wait: Vec<bool>,
+    counts: Arc<Mutex<Counts>>,
+    growth: Mutex<Growth>,
+}
+
+/// What has become of parked operations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// In the spool.
+    pub backlog: u64,
+    /// Ever written to it.
+    pub parked: u64,
+    /// Sent later.
+    pub drained: u64,
+    /// Why they are not sent any more.
+    pub failed: Option<String>,
+}
+
+/// How the spool was at the last look.
+#[derive(Default)]
+struct Growth {
+    backlog: u64,
+    drained: u64,
+    intervals: u32,
+    failure_told: bool,
+}
+
+impl Parking {
+    /// Opens the spool at this place.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(path: &Path, spool: &SpoolPlan, plan: &Plan) -> anyhow::Result<(Self, Thread)> {
+        let opened = Spool::open(path, spool.max_bytes.get(), spool.rotate_bytes.get());
+        let spool = opened.with_context(|| format!("the spool {}", path.display()))?;
+        keep_plan(path, plan)?;
+        let (requests, asked) = mpsc::channel(WAITING);
+        let counts = Arc::<Mutex<Counts>>::default();
+        let can_wait = plan.operations.iter().map(|operation| can_wait(&operation.action)).collect();
+        let thread = Thread { spool, asked, counts: Arc::clone(&counts) };
+        Ok((Self { requests, can_wait, counts, growth: Mutex::default() }, thread))
+    }
+
+    /// Parks an operation that is not to be sent now, for this reason; one that cannot wait, or finds no place, is dropped.
+    pub fn park(&self, shared: &Shared, due: Due, reason: &'static str) {
+        let operation = shared.mix.at(due.n).operation;
+        if !self.can_wait[operation] || self.requests.try_send(Request::Park(due, reason)).is_err() {
+            shared.drop_due(due, reason);
+        }
+    }
+
+    /// How many are parked, and what is worth telling since the last call, of which there is one an interval.
+    pub fn report(&self, now_ns: u64) -> (u64, Vec<Event>) {
+        let counts = self.counts().clone();
+        let mut growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        let grows = counts.backlog > growth.backlog && counts.drained == growth.drained;
+        growth.intervals = if grows { growth.intervals + 1 } else { 0 };
+        (growth.backlog, growth.drained) = (counts.backlog, counts.drained);
+        let at_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
+        let event =
+            |kind: &str, detail: String| Event { at_ns, kind: kind.into(), subject: String::new(), detail };
+        let mut events = Vec::new();
+        if growth.intervals == GROWING {
+            events.push(event(
+                "spool_grows",
+                format!("for {GROWING} s without giving anything back: {} are parked", counts.backlog),
+            ));
+        }
+        if let Some(why) = counts.failed.filter(|_| !growth.failure_told) {
+            growth.failure_told = true;
+            events.push(event("spool_drain_failed", why));
+        }
+        (counts.backlog, events)
+    }
+
+    /// What has become of them, in the end.
+    pub fn result(&self, now_ns: u64) -> Event {
+        let counts = self.counts();
+        let detail = format!(
+            "{} operations were parked, {} of them sent again; {} are left",
+            counts.parked, counts.drained, counts.backlog
+        );
+        let at_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
+        Event { at_ns, kind: SPOOL.to_owned(), subject: String::new(), detail }
+    }
+
+    /// Ends the thread, whoever waits for it.
+    pub fn leave(&self) {
+        // A thread that has so much to do that this finds no place will see the others gone.
+        let _ = self.requests.try_send(Request::End(oneshot::channel().0));
+    }
+
+    /// Ends the thread, once all that it was asked is done.
+    pub async fn end(&self) {
+        let (tell, told) = oneshot::channel();
+        if self.requests.send(Request::End(tell)).await.is_ok() {
+            let _ = told.await;
+        }
+    }
+
+    /// Sends what is parked, so many a second at most, whenever `may` says so, for as long as it is polled.
+    pub async fn drain(&self, drain: Drain, per_second: f64, may: impl Fn() -> bool) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            if may()
+                && self.counts().backlog > 0
+                && let Err(error) = self.drain_some(&drain, per_second, &may).await
+            {
+                self.counts().failed = Some(format!("{error:#}"));
+                return;
+            }
+        }
+    }
+
+    async fn drain_some(&self, drain: &Drain, per_second: f64, may: impl Fn() -> bool) -> anyhow::Result<()> {
+        let (tell, told) = oneshot::channel();
+        self.requests.send(Request::Take(tell)).await.context("the spool's thread has ended")?;
+        let mut done = Vec::new();
+        let mut last = None;
+        for parked in told.await.context("the spool's thread has ended")?? {
+            if !may() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs_f64(1.0 / per_second)).await;
+            drain.send(&parked).await?;
+            done.push(parked.id.clone());
+            last = Some(parked);
+        }
+        let Some(last) = last else { return Ok(()) };
+        let (tell, told) = oneshot::channel();
+        let count = u64::try_from(done.len()).unwrap_or(u64::MAX);
+        let request = Request::Done(Box::new(last), count, tell);
+        self.requests.send(request).await.context("the spool's thread has ended")?;
+        told.await.context("the spool's thread has ended")??;
+        // Nobody sends these again.
+        drain.unmark(&done).await;
+        Ok(())
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The event that says what has become of parked operations.
+pub const SPOOL: &str = "spool";
+
+/// The thread's own.
+pub struct Thread {
+    spool: Spool,
+    asked: mpsc::Receiver<Request>,
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl Thread {
+    /// Does what is asked until it is to end.
+    pub fn run(mut self, shared: &Shared) {
+        let mut batch = Vec::new();
+        while let Some(request) = self.asked.blocking_recv() {
+            let mut next = Some(request);
+            while let Some(Request::Park(due, reason)) = next {
+                batch.push((due, reason));
+                next = if batch.len() < BATCH { self.asked.try_recv().ok() } else { None };
+            }
+            self.park(shared, &mut batch);
+            match next {
+                Some(Request::Take(tell)) => drop(tell.send(self.spool.oldest(BATCH))),
+                Some(Request::Done(last, count, tell)) => {
+                    let done = self.spool.done(&last);
+                    self.count(|counts| counts.drained += if done.is_ok() { count } else { 0 });
+                    let _ = tell.send(done);
+                }
+                Some(Request::End(tell)) => {
+                    let _ = tell.send(());
+                    return;
+                }
+                Some(Request::Park(..)) | None => {}
+            }
+        }
+    }
+
+    fn park(&mut self, shared: &Shared, batch: &mut Vec<(Due, &'static str)>) {
+        if batch.is_empty() {
+            return;
+        }
+        let orders: Vec<Order> = batch.iter().map(|(due, _)| Order { n: due.n, due_ns: due.at_ns }).collect();
+        // A disk that takes nothing is a reason of its own.
+        let (durable, beyond) = match self.spool.park(&orders) {
+            Ok(durable) => (durable, "spool_full"),
+            Err(_) => (0, "spool_failed"),
+        };
+        for (place, (due, why)) in batch.drain(..).enumerate() {
+            if place < durable {
+                shared.ledger.buffers.push(Record::Parked(shared.kept_back(due, why)));
+            } else {
+                shared.drop_due(due, beyond);
+            }
+        }
+        let parked = u64::try_from(durable).unwrap_or(u64::MAX);
+        self.count(|counts| counts.parked += parked);
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Counts)) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut counts);
+        counts.backlog = self.spool.backlog();
+    }
+}
