@@ -61,6 +61,7 @@ pub mod progress;
 pub mod report;
 pub mod results;
 pub mod search;
+pub mod simulate;
 pub mod snapshot;
 pub mod stats;
 pub mod stderr;

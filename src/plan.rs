@@ -6,6 +6,7 @@ pub mod client;
 pub mod flow;
 pub mod gate;
 pub mod load;
+pub mod model;
 pub mod operation;
 pub mod overload;
 pub mod staleness;
@@ -20,6 +21,7 @@ pub use client::{OptionSetting, ResolvedOption};
 pub use flow::{Backoff, BackoffKind, Timeout};
 pub use gate::{GateSettings, Generation, Limit};
 pub use load::{Arrivals, Load, Model, Stage};
+pub use model::Assumptions;
 pub use operation::{Action, Operation};
 pub use overload::{
     FailCommand, Fault, HoldTickets, LatencyEvent, LimitConnections, LimitRequests, Mechanism, Members,
@@ -64,6 +66,9 @@ pub struct Plan {
     /// What the trial must not come to.
     #[serde(default)]
     pub thresholds: Thresholds,
+    /// What a simulation of it assumes; `None` for the usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Assumptions>,
 }
 
 /// How attempts are counted.

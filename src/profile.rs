@@ -16,6 +16,7 @@ mod fields;
 mod flow;
 pub mod load;
 mod mistakes;
+mod model;
 mod operations;
 mod overloads;
 pub mod overrides;
@@ -31,13 +32,15 @@ mod value;
 
 use toml::de::DeTable;
 
-use crate::plan::{Backoff, Data, Operation, OptionSetting, Overload, Staleness, Timeout};
+use crate::plan::{Assumptions, Backoff, Data, Operation, OptionSetting, Overload, Staleness, Timeout};
 use crate::thresholds::Thresholds;
 
+pub use action::commands;
 pub use client::CheckOption;
 pub use describe::describe;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use fault::KINDS as FAULT_KINDS;
+pub use flow::DEFAULT as USUAL_BACKOFF;
 pub use load::WrittenLoad;
 pub use overrides::{OverrideErrors, Overrides};
 pub use resolve::{resolve, stretched};
@@ -75,6 +78,8 @@ pub struct Profile {
     pub staleness: Option<Staleness>,
     /// `[thresholds]`
     pub thresholds: Thresholds,
+    /// `[model]`; `None` for the usual.
+    pub model: Option<Assumptions>,
     /// What was probably not meant; never an error.
     pub warnings: Diagnostics,
 }
@@ -127,6 +132,7 @@ fn read_document(
     let backoff = flow::backoff(&mut root);
     let staleness = staleness::read(&mut root);
     let thresholds = thresholds::read(&mut root, &overloads);
+    let model = model::read(&mut root);
     refuse_uri(&mut root);
     root.finish();
     Some(Profile {
@@ -142,6 +148,7 @@ fn read_document(
         backoff,
         staleness,
         thresholds,
+        model,
         warnings: Diagnostics::default(),
     })
 }

@@ -13,7 +13,7 @@
 //! ```
 
 pub mod accumulated;
-mod checks;
+pub(crate) mod checks;
 pub(crate) mod csv_file;
 mod end_tables;
 pub(crate) mod facts;

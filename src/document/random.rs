@@ -19,6 +19,10 @@ pub enum Stream {
     Arrivals = u64::from_be_bytes(*b"arrivals"),
     /// The application's pauses between calls; the index is the operation's place in the run.
     Backoff = u64::from_be_bytes(*b"backoffs"),
+    /// What a simulated client draws for an operation; the index is the operation's place in the run.
+    Client = u64::from_be_bytes(*b"a client"),
+    /// What a simulated server draws; the index is the server.
+    Server = u64::from_be_bytes(*b"a server"),
 }
 
 /// The golden ratio as an odd 64-bit fraction: the step of SplitMix64's state.

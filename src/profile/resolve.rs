@@ -51,6 +51,7 @@ pub fn resolve(
         backoff: profile.backoff,
         staleness: profile.staleness,
         thresholds: profile.thresholds,
+        model: profile.model,
     })
 }
 

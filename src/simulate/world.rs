@@ -1,0 +1,438 @@
+//! The simulated world: clients, wires and servers, moved on from one event to the next.
+//!
+//! ```text
+//! due ─▶ begin ─▶ call ─▶ attempt ─▶ (pool) ─▶ send ══wire══▶ arrive ─▶ limiter ─▶ failpoint ─▶ tickets ─▶ served
+//!                  ▲        ▲                                                rejected│                        │
+//!                  │        └── driver's backoff ◀── answer ◀═══════wire═════════════╧════════════════════════╯
+//!                  └──────────── application's pause ◀── call failed ◀──┤
+//!                                                                      end
+//! ```
+
+use std::collections::VecDeque;
+
+use super::driver::{Driver, select};
+use super::event::{Agenda, Event, Lane, NOBODY, What};
+use super::flight::{Flight, Flights, Neighbours, Step};
+use super::pool::Pools;
+use super::rules::{self, Change, Class, DEADLINE, FULL, OK, Rule};
+use super::server::{Fate, Holders, Server};
+use super::tally::Tally;
+use crate::document::{Random, Stream};
+use crate::flow::backoff::Pauses;
+use crate::operation::mix::{Mix, Share};
+use crate::plan::model::Assumptions;
+use crate::plan::timeline::nanos;
+use crate::plan::{Backoff, Fault, Plan};
+use crate::snapshot::{Generator, ServerFacts, Snapshot};
+use crate::stats::sample::{AttemptEnd, Outcome};
+
+/// Tickets for reads, which holders take.
+const READS: usize = 0;
+
+/// Everything that is simulated.
+pub struct World<'a> {
+    plan: &'a Plan,
+    driver: &'a Driver,
+    model: &'a Assumptions,
+    rules: Vec<Rule>,
+    classes: Vec<Class>,
+    mix: Mix,
+    /// One way, in nanoseconds.
+    wire_ns: u64,
+    deadline_ns: Option<u64>,
+    /// What is planned.
+    pub agenda: Agenda,
+    /// What is under way.
+    pub flights: Flights,
+    /// What is counted.
+    pub tally: Tally,
+    /// The members, number 0 is the primary.
+    pub servers: Vec<Server>,
+    pools: Pools,
+    /// By slot: the application's pauses; empty where it makes no further calls.
+    pauses: Vec<Pauses>,
+    /// Clients whose operation has just ended.
+    pub idle: Vec<u32>,
+    now_ns: u64,
+}
+
+impl<'a> World<'a> {
+    /// Before the load begins.
+    pub fn new(plan: &'a Plan, model: &'a Assumptions, driver: &'a Driver) -> Self {
+        let classes = rules::classes(plan);
+        let share = |weight| Share { weight, new_keys: 0 };
+        let shares: Vec<Share> = plan.operations.iter().map(|operation| share(operation.weight)).collect();
+        let random = |server: u32| Random::stream(plan.seed, Stream::Server, server.into());
+        Self {
+            rules: plan.operations.iter().map(|operation| Rule::of(operation, driver)).collect(),
+            mix: Mix::new(plan.seed, &shares),
+            wire_ns: nanos(model.rtt.duration()) / 2,
+            deadline_ns: plan.timeout.map(|timeout| nanos(timeout.operation.duration())),
+            agenda: Agenda::default(),
+            flights: Flights::default(),
+            tally: Tally::new(plan, super::addresses(model.servers), classes.clone()),
+            classes,
+            servers: (0..model.servers).map(|server| Server::new(model, FULL, random(server))).collect(),
+            pools: Pools::new(model.clients, model.servers, driver.pool),
+            pauses: Vec::new(),
+            idle: Vec::new(),
+            now_ns: 0,
+            plan,
+            driver,
+            model,
+        }
+    }
+
+    /// Moves the clock; never back.
+    pub fn at(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+    }
+
+    /// The n-th operation's place in the plan.
+    pub fn operation(&self, n: u64) -> u16 {
+        // Plans with more operations are refused before.
+        u16::try_from(self.mix.at(n).operation).unwrap_or(u16::MAX)
+    }
+
+    /// Begins the n-th operation, due at a time, for a client or for any.
+    pub fn begin(&mut self, n: u64, due_ns: u64, client: Option<u32>) {
+        let op = self.operation(n);
+        let mut random = Random::stream(self.plan.seed, Stream::Client, n);
+        let anyone = u32::try_from(random.below(self.model.clients.into())).unwrap_or(0);
+        let flight = Flight {
+            due_ns,
+            started_ns: self.now_ns,
+            since_ns: self.now_ns,
+            checkout_ns: 0,
+            attempt_ns: 0,
+            backoff_ns: 0,
+            random,
+            avoid: 0,
+            client: client.unwrap_or(anyone),
+            epoch: 0,
+            neighbours: Neighbours { before: NOBODY, behind: NOBODY },
+            calls: 0,
+            retries: 0,
+            retry: 0,
+            commands: 0,
+            op,
+            segment: self.tally.segment_at(due_ns),
+            server: 0,
+            retargeted: false,
+            step: Step::Paused,
+        };
+        self.tally.start(&flight);
+        let slot = self.flights.add(flight);
+        if let Some(policy) = self.plan.backoff {
+            self.renew_pauses(slot, policy);
+        }
+        self.call(slot);
+    }
+
+    fn renew_pauses(&mut self, slot: u32, policy: Backoff) {
+        let slot = slot as usize;
+        if self.pauses.len() <= slot {
+            self.pauses.resize(slot + 1, Pauses::new(policy));
+        }
+        self.pauses[slot] = Pauses::new(policy);
+    }
+
+    /// The application calls.
+    fn call(&mut self, slot: u32) {
+        let flight = self.flights.get(slot);
+        flight.epoch = flight.epoch.wrapping_add(1);
+        flight.calls += 1;
+        flight.commands = self.rules[usize::from(flight.op)].commands;
+        (flight.retry, flight.avoid) = (0, 0);
+        if let Some(deadline_ns) = self.deadline_ns {
+            let event = event(flight, slot, self.now_ns + deadline_ns, What::Deadline);
+            self.agenda.follow(Lane::Deadlines, event);
+        }
+        self.attempt(slot);
+    }
+
+    /// The driver selects a server and asks for a connection.
+    fn attempt(&mut self, slot: u32) {
+        let everyone = u64::MAX >> (64 - self.model.servers);
+        let flight = self.flights.get(slot);
+        let reads = self.rules[usize::from(flight.op)].reads;
+        let server = if reads {
+            let (pools, client) = (&self.pools, flight.client);
+            let busy = |server| pools.in_use(client, server);
+            select(self.driver.prefers, everyone, flight.avoid, busy, &mut flight.random)
+        } else {
+            0
+        };
+        flight.retargeted = flight.retry > 0 && server != flight.server;
+        flight.server = server;
+        flight.since_ns = self.now_ns;
+        flight.step = Step::Queued;
+        if self.pools.take(&mut self.flights, slot) {
+            self.send(slot);
+        }
+    }
+
+    /// The attempt has its connection.
+    fn send(&mut self, slot: u32) {
+        let flight = self.flights.get(slot);
+        let waited_ns = self.now_ns - flight.since_ns;
+        flight.checkout_ns += waited_ns;
+        flight.retries += u32::from(flight.retry > 0);
+        flight.since_ns = self.now_ns;
+        flight.step = Step::Sent;
+        self.tally.checked_out(flight, waited_ns);
+        let event = event(flight, slot, self.now_ns + self.wire_ns, What::Arrives);
+        self.agenda.follow(Lane::ToServer, event);
+    }
+
+    /// Something happens.
+    pub fn happen(&mut self, event: Event) {
+        self.now_ns = event.at_ns;
+        match event.what {
+            What::Arrives | What::Served | What::Admitted => self.at_server(event),
+            _ if !self.flights.is_awaited(event.slot, event.epoch) => {}
+            What::Answered => self.answered(event.slot, event.class),
+            What::Deadline => self.out_of_time(event.slot),
+            What::Retry => {
+                let flight = self.flights.get(event.slot);
+                let paused_ns = self.now_ns - flight.since_ns;
+                flight.backoff_ns += paused_ns;
+                self.tally.backed_off(flight, paused_ns);
+                self.attempt(event.slot);
+            }
+            What::CallAgain => {
+                let flight = self.flights.get(event.slot);
+                flight.backoff_ns += self.now_ns - flight.since_ns;
+                self.call(event.slot);
+            }
+        }
+    }
+
+    fn at_server(&mut self, event: Event) {
+        let server = &mut self.servers[usize::from(event.server)];
+        if let Some(held) = &mut server.stopped {
+            held.push_back(event);
+            return;
+        }
+        let kind = match event.slot {
+            NOBODY => READS,
+            _ => self.rules[usize::from(event.op)].tickets,
+        };
+        let fate = match event.what {
+            What::Arrives => server.ask(event, kind, self.now_ns),
+            What::Admitted => {
+                server.limiter.leave_queue(true);
+                server.enter(event, kind, self.now_ns)
+            }
+            _ => return self.served(event, kind),
+        };
+        match fate {
+            Fate::Started(ns) => {
+                self.agenda.plan(Event { at_ns: self.now_ns + ns, what: What::Served, ..event })
+            }
+            Fate::WaitsUntil(at_ns) => self.agenda.plan(Event { at_ns, what: What::Admitted, ..event }),
+            Fate::Rejected(class) => self.answer(Event { class, ..event }),
+            Fate::Queued => {}
+        }
+    }
+
+    fn served(&mut self, event: Event, kind: usize) {
+        let server = &mut self.servers[usize::from(event.server)];
+        server.tickets[kind].put_back(self.now_ns);
+        if event.slot != NOBODY {
+            self.answer(Event { class: OK, ..event });
+        } else if server.holders.is_some_and(|holders| holders.epoch == event.epoch) {
+            server.tickets[READS].queue.push_back(event);
+        }
+        self.let_in(usize::from(event.server), kind);
+    }
+
+    /// Lets those who wait for a ticket begin, as far as there are any.
+    fn let_in(&mut self, server: usize, kind: usize) {
+        while let Some((request, ns)) = self.servers[server].next(kind, self.now_ns) {
+            self.agenda.plan(Event { at_ns: self.now_ns + ns, what: What::Served, ..request });
+        }
+    }
+
+    fn answer(&mut self, event: Event) {
+        // Nobody hears what nobody waits for.
+        if self.flights.is_awaited(event.slot, event.epoch) {
+            let at_ns = self.now_ns + self.wire_ns;
+            self.agenda.follow(Lane::ToClient, Event { at_ns, what: What::Answered, ..event });
+        }
+    }
+
+    /// A connection is free again: whoever waited for it goes on.
+    fn release(&mut self, slot: u32) {
+        let (client, server) = {
+            let flight = self.flights.get(slot);
+            (flight.client, flight.server)
+        };
+        if let Some(next) = self.pools.give_back(&mut self.flights, client, server) {
+            self.send(next);
+        }
+    }
+
+    fn answered(&mut self, slot: u32, class: u8) {
+        self.release(slot);
+        let flight = self.flights.get(slot);
+        let round_trip_ns = self.now_ns - flight.since_ns;
+        flight.attempt_ns += round_trip_ns;
+        let Class { rejected, retryable, base_ms, .. } = self.classes[usize::from(class)];
+        let end = match class {
+            OK => AttemptEnd::Served,
+            _ if rejected => AttemptEnd::Rejected,
+            _ => AttemptEnd::Failed,
+        };
+        self.tally.attempt(flight, end, class, round_trip_ns, self.now_ns);
+        if class == OK {
+            flight.commands -= 1;
+            (flight.retry, flight.avoid) = (0, 0);
+            return match flight.commands {
+                0 => self.end(slot, Outcome::Ok, OK),
+                _ => self.attempt(slot),
+            };
+        }
+        if !retryable {
+            return self.call_failed(slot, Outcome::Failed, class);
+        }
+        if flight.retry >= self.rules[usize::from(flight.op)].retries {
+            return self.call_failed(slot, Outcome::GaveUp, class);
+        }
+        flight.retry += 1;
+        if self.driver.retargets {
+            flight.avoid |= 1 << flight.server;
+        }
+        let pause_ns = self.driver.backoff_ns(flight.retry.into(), base_ms, &mut flight.random);
+        self.pause(slot, pause_ns, What::Retry);
+    }
+
+    fn pause(&mut self, slot: u32, pause_ns: u64, what: What) {
+        let flight = self.flights.get(slot);
+        flight.since_ns = self.now_ns;
+        flight.step = Step::Paused;
+        let event = event(flight, slot, self.now_ns + pause_ns, what);
+        self.agenda.plan(event);
+    }
+
+    /// The application waits no longer for its call. What is on the wire or at a server goes on there.
+    fn out_of_time(&mut self, slot: u32) {
+        let flight = self.flights.get(slot);
+        let since_ns = self.now_ns - flight.since_ns;
+        match flight.step {
+            Step::Queued => {
+                flight.checkout_ns += since_ns;
+                self.pools.leave(&mut self.flights, slot);
+            }
+            Step::Sent => {
+                flight.attempt_ns += since_ns;
+                self.tally.attempt(flight, AttemptEnd::NoAnswer, OK, since_ns, self.now_ns);
+                self.release(slot);
+            }
+            Step::Paused => flight.backoff_ns += since_ns,
+            Step::Ended => {}
+        }
+        self.call_failed(slot, Outcome::TimedOut, DEADLINE);
+    }
+
+    /// A call has failed: the application calls again, or gives the operation up.
+    fn call_failed(&mut self, slot: u32, outcome: Outcome, class: u8) {
+        let flight = self.flights.get(slot);
+        if self.plan.backoff.is_some() && self.classes[usize::from(class)].worth_another_call {
+            if let Some(pause) = self.pauses[slot as usize].next(&mut flight.random) {
+                // The deadline of the call that failed is void.
+                flight.epoch = flight.epoch.wrapping_add(1);
+                return self.pause(slot, nanos(pause), What::CallAgain);
+            }
+        }
+        self.end(slot, outcome, class);
+    }
+
+    fn end(&mut self, slot: u32, outcome: Outcome, class: u8) {
+        let flight = self.flights.get(slot);
+        self.tally.end(flight, outcome, class, self.now_ns);
+        self.idle.push(flight.client);
+        self.flights.remove(slot);
+    }
+
+    /// An overload begins or ends on the servers that it hits.
+    pub fn change(&mut self, change: Change) {
+        let overload = &self.plan.overloads[change.overload];
+        for number in rules::hit(&overload.members, self.model.servers) {
+            let server = &mut self.servers[number];
+            match &overload.fault {
+                Fault::LimitRequests(fault) => {
+                    server.limiter.configure(change.on.then_some(fault.limit), self.now_ns);
+                    server.limiter_class = rules::class_of(change.overload);
+                }
+                Fault::FailCommand(_) => {
+                    let failpoint = rules::failpoint(self.plan, change.overload);
+                    server.failpoint = failpoint.filter(|_| change.on);
+                }
+                Fault::Tickets(fault) => {
+                    for (kind, limit) in [fault.read, fault.write].into_iter().enumerate() {
+                        let limit = limit.filter(|_| change.on);
+                        self.servers[number].tickets[kind].set_limit(limit, self.now_ns);
+                        self.let_in(number, kind);
+                    }
+                }
+                Fault::HoldTickets(fault) => {
+                    let (epoch, hold_ns) =
+                        (u32::from(rules::class_of(change.overload)), nanos(fault.hold.duration()));
+                    server.holders = change.on.then_some(Holders { epoch, hold_ns });
+                    let holder = Event {
+                        at_ns: self.now_ns,
+                        slot: NOBODY,
+                        epoch,
+                        op: 0,
+                        server: u8::try_from(number).unwrap_or(u8::MAX),
+                        class: OK,
+                        what: What::Served,
+                    };
+                    let count = if change.on { fault.count } else { 0 };
+                    server.tickets[READS].queue.extend((0..count).map(|_| holder));
+                    self.let_in(number, READS);
+                }
+                Fault::Stall {} if change.on => server.stopped = Some(VecDeque::new()),
+                Fault::Stall {} => {
+                    let held = server.stopped.take().unwrap_or_default();
+                    held.into_iter().for_each(|event| self.at_server(event));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The interval up to now.
+    pub fn snapshot(&mut self, frozen_at: u64, generator: Generator) -> Snapshot {
+        let mut snapshot = self.tally.snapshot(self.now_ns, frozen_at, generator);
+        for flight in self.flights.iter().filter(|flight| flight.step == Step::Sent) {
+            snapshot.servers[usize::from(flight.server)].connections_open += 1;
+        }
+        snapshot
+    }
+
+    /// What the servers would say of themselves now.
+    pub fn facts(&mut self) -> Vec<ServerFacts> {
+        let now_ns = self.now_ns;
+        let each = super::addresses(self.model.servers).into_iter().zip(&mut self.servers).enumerate();
+        each.map(|(number, (address, server))| ServerFacts {
+            address,
+            role: if number == 0 { "primary" } else { "secondary" }.to_owned(),
+            counters: server.counters(now_ns),
+            staleness: None,
+        })
+        .collect()
+    }
+
+    /// Whatever is under way is cut off.
+    pub fn abandon(&mut self) {
+        self.flights.iter().for_each(|flight| self.tally.abandon(flight));
+        self.flights = Flights::default();
+    }
+}
+
+/// Something that is planned for an operation.
+const fn event(flight: &Flight, slot: u32, at_ns: u64, what: What) -> Event {
+    Event { at_ns, slot, epoch: flight.epoch, op: flight.op, server: flight.server, class: OK, what }
+}
