@@ -4,6 +4,7 @@ mod compare;
 mod export;
 mod limits;
 mod report;
+mod simulate;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ pub use self::compare::{CompareArgs, Format};
 pub use self::export::{ExportArgs, ExportFormat};
 pub use self::limits::LimitArgs;
 pub use self::report::ReportArgs;
+pub use self::simulate::{SimulateArgs, SimulationUi};
 use crate::plan::Attempts;
 use crate::profile::{FAULT_KINDS, condition, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
@@ -46,6 +48,7 @@ Examples:
   overdrive calibrate                              what this machine can do
   overdrive run --ui lines                         a line each second instead of the screen
   overdrive check my.toml                          what a profile comes to, without connecting
+  overdrive simulate my.toml                       what it would come to, by a model, at any scale
   overdrive compare results/A results/B            what is better and what is worse
   overdrive report results/A -o report.html        a page to look at, print or pass on
 
@@ -61,6 +64,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Show what a profile comes to, without connecting
     Check(CheckArgs),
+    /// Carry a profile out in virtual time, on a model of clients, drivers and servers
+    Simulate(Box<SimulateArgs>),
     /// Say what is better and what is worse between runs, or within one
     Compare(CompareArgs),
     /// Make a page of runs: tables, plots and verdicts in one file, or Markdown

@@ -84,6 +84,7 @@ use command::Outcome;
 pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Run(args) => command::run::run(*args).await,
+        Command::Simulate(args) => command::simulate::run(*args).await,
         Command::Check(args) => command::check::run(&args),
         Command::Compare(args) => command::compare::run(&args),
         Command::Report(args) => command::report::run(&args),

@@ -13,12 +13,15 @@ mod flight;
 mod pool;
 pub mod rules;
 mod server;
+pub mod settings;
 mod tally;
 #[cfg(test)]
 mod testing;
 mod world;
 
 use std::ops::ControlFlow;
+
+use jiff::Timestamp;
 
 use self::driver::Driver;
 use self::rules::{Change, changes, hit};
@@ -32,6 +35,9 @@ use crate::snapshot::{Event, Generator, ServerFacts, Snapshot, Totals};
 
 /// The length of an interval, when no segment ends in it.
 const INTERVAL_NS: u64 = 1_000_000_000;
+
+/// When the first trial of every simulation begins, by its own clock: at a time that nobody takes for today.
+pub const GO: Timestamp = Timestamp::constant(946_684_800, 0);
 
 /// What a simulation tells, in order of its time.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! `overdrive run`: resolve, find a deployment, run the trials, show what came of them.
 
 mod checks;
-mod matrix;
+pub(super) mod matrix;
 mod resume;
 mod search;
 
