@@ -69,8 +69,9 @@ fn addresses(servers: u32) -> Vec<String> {
 
 /// Where the load comes from.
 enum Load {
-    /// `due` is the next operation that becomes due, `taken` the next one to be started; between them is the backlog.
-    Open { due: Box<Schedule>, taken: Box<Schedule>, backlog: u64, most: usize },
+    /// `due` goes over operations as they become due. Those of the backlog are due and have no room; `taken` goes over these,
+    /// once it has left out those before them, which had room at once.
+    Open { due: Box<Schedule>, taken: Box<Schedule>, at_once: u64, backlog: u64, most: usize },
     /// The number of the next operation.
     Closed { next: u64 },
 }
@@ -102,7 +103,7 @@ where
             Model::Open { stages, arrivals, max_in_flight } => {
                 let schedule = Box::new(Schedule::new(plan.load.warmup, stages, *arrivals, plan.seed));
                 let most = usize::try_from(*max_in_flight).unwrap_or(usize::MAX);
-                Load::Open { due: schedule.clone(), taken: schedule, backlog: 0, most }
+                Load::Open { due: schedule.clone(), taken: schedule, at_once: 0, backlog: 0, most }
             }
         };
         let mut changes = changes(plan);
@@ -176,25 +177,30 @@ where
 
     /// An operation becomes due.
     fn due(&mut self) {
-        if let Load::Open { due, backlog, .. } = &mut self.load
+        if let Load::Open { due, at_once, backlog, most, .. } = &mut self.load
             && let Some(next) = due.next()
         {
             let op = self.world.operation(next.n);
-            self.world.tally.offer(self.world.tally.segment_at(next.at_ns), op);
-            *backlog += 1;
-            self.refill();
+            let segment = self.world.tally.segment_at(next.at_ns);
+            self.world.tally.offer(segment, op);
+            if *backlog == 0 && self.world.flights.len() < *most {
+                *at_once += 1;
+                self.world.begin(next.n, op, next.at_ns, None);
+            } else {
+                *backlog += 1;
+            }
         }
     }
 
     /// Starts what is due, as far as there is room, or the next operation of clients whose last one has ended.
     fn refill(&mut self) {
         match &mut self.load {
-            Load::Open { taken, backlog, most, .. } => {
+            Load::Open { taken, at_once, backlog, most, .. } => {
                 self.world.idle.clear();
                 while *backlog > 0 && self.world.flights.len() < *most && self.frozen_at == u64::MAX {
-                    let Some(next) = taken.next() else { return };
+                    let Some(next) = waiting(taken, at_once).next() else { return };
                     *backlog -= 1;
-                    self.world.begin(next.n, next.at_ns, None);
+                    self.world.begin(next.n, self.world.operation(next.n), next.at_ns, None);
                 }
             }
             Load::Closed { .. } => {
@@ -213,7 +219,7 @@ where
             *next += 1;
             let op = self.world.operation(n);
             self.world.tally.offer(self.world.tally.segment_at(self.now_ns), op);
-            self.world.begin(n, self.now_ns, Some(client));
+            self.world.begin(n, op, self.now_ns, Some(client));
         }
     }
 
@@ -251,8 +257,10 @@ where
 
     fn cut(&mut self) -> Result<(), E> {
         let behind_ns = match &mut self.load {
-            Load::Open { taken, .. } => self.now_ns.saturating_sub(taken.peek().at_ns),
-            Load::Closed { .. } => 0,
+            Load::Open { taken, at_once, backlog, .. } if *backlog > 0 => {
+                self.now_ns - waiting(taken, at_once).peek().at_ns
+            }
+            _ => 0,
         };
         let in_flight = self.world.flights.len() as u64;
         // What a simulation costs this machine says nothing of what is simulated.
@@ -271,9 +279,9 @@ where
     fn end(mut self) -> Result<Totals, E> {
         let mut left = self.world.flights.len() > 0;
         self.world.abandon();
-        if let Load::Open { taken, backlog, .. } = &mut self.load {
+        if let Load::Open { taken, at_once, backlog, .. } = &mut self.load {
             left |= *backlog > 0;
-            for next in taken.take(usize::try_from(*backlog).unwrap_or(usize::MAX)) {
+            for next in waiting(taken, at_once).take(usize::try_from(*backlog).unwrap_or(usize::MAX)) {
                 let op = self.world.operation(next.n);
                 self.world.tally.leave_out(self.world.tally.segment_at(next.at_ns), op);
             }
@@ -285,6 +293,14 @@ where
         }
         Ok(self.world.tally.finish(self.stopped))
     }
+}
+
+/// Those who wait, once those who had room at once are left out.
+fn waiting<'a>(taken: &'a mut Schedule, at_once: &mut u64) -> &'a mut Schedule {
+    for _ in 0..std::mem::take(at_once) {
+        taken.next();
+    }
+    taken
 }
 
 #[cfg(test)]

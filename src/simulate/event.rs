@@ -55,11 +55,38 @@ pub enum Lane {
     Deadlines,
 }
 
-/// All that is planned.
-#[derive(Debug, Default)]
+/// A bucket's length as a power of two of nanoseconds: about a millisecond.
+const BUCKET: u32 = 20;
+
+/// How many buckets there are: for about 17 s, which is more than the driver's longest backoff.
+const BUCKETS: usize = 1 << 14;
+
+/// All that is planned. Few events are sorted at a time: those of the current millisecond are in a heap, later ones in
+/// unsorted buckets of a millisecond each, and what lies beyond all buckets in a heap of its own.
+#[derive(Debug)]
 pub struct Agenda {
     lanes: [VecDeque<Event>; 3],
-    others: BinaryHeap<Earliest>,
+    near: BinaryHeap<Earliest>,
+    /// By the bucket's number, modulo their count.
+    buckets: Vec<Vec<Event>>,
+    /// Of each bucket whether there is anything in it.
+    filled: Vec<u64>,
+    /// The number of the first bucket whose events are not in the heap.
+    next_bucket: u64,
+    far: BinaryHeap<Earliest>,
+}
+
+impl Default for Agenda {
+    fn default() -> Self {
+        Self {
+            lanes: Default::default(),
+            near: BinaryHeap::new(),
+            buckets: vec![Vec::new(); BUCKETS],
+            filled: vec![0; BUCKETS / 64],
+            next_bucket: 0,
+            far: BinaryHeap::new(),
+        }
+    }
 }
 
 impl Agenda {
@@ -72,26 +99,90 @@ impl Agenda {
 
     /// Plans an event at any time.
     pub fn plan(&mut self, event: Event) {
-        self.others.push(Earliest(event));
+        let bucket = event.at_ns >> BUCKET;
+        if bucket < self.next_bucket {
+            self.near.push(Earliest(event));
+        } else if bucket < self.next_bucket + BUCKETS as u64 {
+            let place = place(bucket);
+            self.buckets[place].push(event);
+            self.filled[place / 64] |= 1 << (place % 64);
+        } else {
+            self.far.push(Earliest(event));
+        }
     }
 
     /// Takes the first event, if it happens before this time. Of several at the same time one is the first by a rule, so
     /// that the same plan always goes the same way.
     pub fn next_before(&mut self, bound_ns: u64) -> Option<Event> {
-        let (mut first, mut lane) = (self.others.peek().map_or(u64::MAX, |event| event.0.at_ns), None);
-        for (i, events) in self.lanes.iter().enumerate() {
-            if let Some(event) = events.front().filter(|event| event.at_ns < first) {
-                (first, lane) = (event.at_ns, Some(i));
+        loop {
+            let mut first = self.near.peek().map_or(u64::MAX, |event| event.0.at_ns);
+            let mut lane = None;
+            for (i, events) in self.lanes.iter().enumerate() {
+                if let Some(event) = events.front().filter(|event| event.at_ns < first) {
+                    (first, lane) = (event.at_ns, Some(i));
+                }
             }
-        }
-        if first >= bound_ns {
-            return None;
-        }
-        match lane {
-            Some(lane) => self.lanes[lane].pop_front(),
-            None => self.others.pop().map(|event| event.0),
+            if first.min(bound_ns) >> BUCKET < self.next_bucket {
+                return match lane {
+                    _ if first >= bound_ns => None,
+                    Some(lane) => self.lanes[lane].pop_front(),
+                    None => self.near.pop().map(|event| event.0),
+                };
+            }
+            // Something in a bucket may come before that.
+            self.fetch(first.min(bound_ns) >> BUCKET);
         }
     }
+
+    /// Puts the events of the next bucket that has any into the heap, but of none after this one.
+    fn fetch(&mut self, most: u64) {
+        let last = self
+            .next_filled()
+            .min(self.far.peek().map_or(u64::MAX, |event| event.0.at_ns >> BUCKET))
+            .min(most);
+        if last < self.next_bucket + BUCKETS as u64 {
+            let place = place(last);
+            self.near.extend(self.buckets[place].drain(..).map(Earliest));
+            self.filled[place / 64] &= !(1 << (place % 64));
+        }
+        self.next_bucket = last.saturating_add(1);
+        while let Some(event) =
+            self.far.peek().filter(|event| event.0.at_ns >> BUCKET <= last).map(|event| event.0)
+        {
+            self.far.pop();
+            self.near.push(Earliest(event));
+        }
+    }
+
+    /// The number of the first bucket that has any events; `u64::MAX` when none has.
+    fn next_filled(&self) -> u64 {
+        let start = place(self.next_bucket);
+        let words = self.filled.len();
+        for i in 0..=words {
+            let index = (start / 64 + i) % words;
+            // The first word is looked at twice: for what is behind the start, and at the end for what is before it.
+            let behind = u64::MAX << (start % 64);
+            let mask = if i == 0 {
+                behind
+            } else if i == words {
+                !behind
+            } else {
+                u64::MAX
+            };
+            let bits = self.filled[index] & mask;
+            if bits != 0 {
+                let place = index * 64 + bits.trailing_zeros() as usize;
+                return self.next_bucket + ((place + BUCKETS - start) % BUCKETS) as u64;
+            }
+        }
+        u64::MAX
+    }
+}
+
+/// A bucket's place among all.
+const fn place(bucket: u64) -> usize {
+    // Less than the count of buckets, which is a power of two.
+    (bucket & (BUCKETS as u64 - 1)) as usize
 }
 
 /// An event in the order of a heap whose greatest comes first.
@@ -113,6 +204,8 @@ impl PartialOrd for Earliest {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn at(at_ns: u64, slot: u32) -> Event {
@@ -133,5 +226,33 @@ mod tests {
         assert_eq!(order, [(10, 1), (10, 3), (20, 10), (30, 12), (40, 2), (45, 11)]);
         assert_eq!(agenda.next_before(u64::MAX).map(|e| e.slot), Some(0));
         assert_eq!(agenda.next_before(u64::MAX), None);
+    }
+
+    proptest! {
+        /// Against a sorted list, with times from nanoseconds to minutes ahead, planned while others happen.
+        #[test]
+        fn whatever_is_planned_happens_once_in_its_order(
+            steps in proptest::collection::vec((0_u32..38, any::<u64>(), 0_u64..4), 1..300),
+        ) {
+            let (mut agenda, mut all, mut now) = (Agenda::default(), Vec::new(), 0);
+            for (i, (bits, noise, takes)) in steps.into_iter().enumerate() {
+                let event = at(now + (noise & ((1 << bits) - 1)), u32::try_from(i).unwrap());
+                agenda.plan(event);
+                all.push(event);
+                for _ in 0..takes {
+                    // The bound is sometimes short of the next event.
+                    let bound = now + (noise >> 20 & 0xff_ffff_ffff);
+                    all.sort_by_key(|event| (event.at_ns, event.slot));
+                    let wanted = (!all.is_empty() && all[0].at_ns < bound).then(|| all.remove(0));
+                    prop_assert_eq!(agenda.next_before(bound), wanted);
+                    now = wanted.map_or(now, |event| event.at_ns);
+                }
+            }
+            all.sort_by_key(|event| (event.at_ns, event.slot));
+            for event in all {
+                prop_assert_eq!(agenda.next_before(u64::MAX), Some(event));
+            }
+            prop_assert_eq!(agenda.next_before(u64::MAX), None);
+        }
     }
 }

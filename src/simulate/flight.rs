@@ -2,8 +2,10 @@
 
 use crate::document::Random;
 
-/// An operation under way. Times are nanoseconds, moments since Go.
+/// An operation under way. Times are nanoseconds, moments since Go. Each begins a line of the processor's cache, since those
+/// that wait are many, and whose turn it is is random.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct Flight {
     /// Its intended start.
     pub due_ns: u64,

@@ -7,8 +7,8 @@ use super::rules::{Class, OK};
 use crate::plan::Plan;
 use crate::plan::timeline::{Segment, index_at, segments};
 use crate::snapshot::{ErrorCount, ErrorLevel, Generator, ServerStats, Snapshot, Totals};
-use crate::stats::OpStats;
 use crate::stats::sample::{AttemptEnd, Outcome};
+use crate::stats::{Latencies, OpStats};
 
 /// What is gathered of the interval that goes on, and what the whole trial comes to.
 #[derive(Debug)]
@@ -18,9 +18,13 @@ pub struct Tally {
     classes: Vec<Class>,
     /// By segment and operation.
     cells: Vec<OpStats>,
+    /// What the cells are still to get of times that are mostly the same.
+    runs: Vec<Runs>,
     /// Whether anything happened in them.
     touched: Vec<bool>,
     servers: Vec<ServerStats>,
+    /// Likewise.
+    checkouts: Vec<Run>,
     /// By cell, level and class.
     errors: Vec<Seen>,
     offered: Vec<u64>,
@@ -29,6 +33,36 @@ pub struct Tally {
     totals: Totals,
     sequence: u64,
     start_ns: u64,
+}
+
+/// The same time again and again: counted here, and recorded when another one comes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    ns: u64,
+    count: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Runs {
+    lag: Run,
+    checkout: Run,
+    rejected: Run,
+}
+
+impl Run {
+    fn add(&mut self, ns: u64, times: &mut Latencies) {
+        if ns != self.ns {
+            self.end(times);
+            self.ns = ns;
+        }
+        self.count += 1;
+    }
+
+    fn end(&mut self, times: &mut Latencies) {
+        if self.count > 0 {
+            times.record_many_ns(self.ns, std::mem::take(&mut self.count));
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +81,9 @@ impl Tally {
         Self {
             operations,
             cells: vec![OpStats::default(); cells],
+            runs: vec![Runs::default(); cells],
             touched: vec![false; cells],
+            checkouts: vec![Run::default(); servers.len()],
             servers: servers.into_iter().map(server).collect(),
             errors: vec![Seen::default(); cells * 2 * classes.len()],
             classes,
@@ -110,13 +146,17 @@ impl Tally {
 
     /// An operation starts.
     pub fn start(&mut self, flight: &Flight) {
-        self.cell(flight.segment, flight.op).lag.record_ns(flight.started_ns - flight.due_ns);
+        let place = self.place(flight.segment, flight.op);
+        self.touched[place] = true;
+        self.runs[place].lag.add(flight.started_ns - flight.due_ns, &mut self.cells[place].lag);
     }
 
     /// An attempt has its connection.
     pub fn checked_out(&mut self, flight: &Flight, waited_ns: u64) {
-        self.cell(flight.segment, flight.op).checkout.record_ns(waited_ns);
-        self.servers[usize::from(flight.server)].checkout.record_ns(waited_ns);
+        let (place, server) = (self.place(flight.segment, flight.op), usize::from(flight.server));
+        self.touched[place] = true;
+        self.runs[place].checkout.add(waited_ns, &mut self.cells[place].checkout);
+        self.checkouts[server].add(waited_ns, &mut self.servers[server].checkout);
     }
 
     /// A backoff of the driver's is over.
@@ -129,7 +169,9 @@ impl Tally {
     pub fn attempt(&mut self, flight: &Flight, end: AttemptEnd, class: u8, round_trip_ns: u64, now_ns: u64) {
         let rejected = u64::from(end == AttemptEnd::Rejected);
         let retargeted = u64::from(flight.retargeted);
-        let stats = self.cell(flight.segment, flight.op);
+        let place = self.place(flight.segment, flight.op);
+        self.touched[place] = true;
+        let stats = &mut self.cells[place];
         stats.attempts += 1;
         stats.rejected += rejected;
         stats.retargeted += retargeted;
@@ -141,7 +183,7 @@ impl Tally {
         }
         match end {
             AttemptEnd::Served => stats.attempt_ok.record_ns(round_trip_ns),
-            AttemptEnd::Rejected => stats.attempt_rejected.record_ns(round_trip_ns),
+            AttemptEnd::Rejected => self.runs[place].rejected.add(round_trip_ns, &mut stats.attempt_rejected),
             _ => {}
         }
         let server = &mut self.servers[usize::from(flight.server)];
@@ -230,7 +272,14 @@ impl Tally {
         for (place, touched) in self.touched.iter_mut().enumerate().filter(|(_, touched)| **touched) {
             *touched = false;
             let key = (place / self.operations, place % self.operations);
+            let (runs, stats) = (&mut self.runs[place], &mut self.cells[place]);
+            runs.lag.end(&mut stats.lag);
+            runs.checkout.end(&mut stats.checkout);
+            runs.rejected.end(&mut stats.attempt_rejected);
             cells.insert(key, std::mem::take(&mut self.cells[place]));
+        }
+        for (run, server) in self.checkouts.iter_mut().zip(&mut self.servers) {
+            run.end(&mut server.checkout);
         }
         let emptied = |server: &mut ServerStats| {
             let address = server.address.clone();

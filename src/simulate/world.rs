@@ -94,9 +94,8 @@ impl<'a> World<'a> {
         u16::try_from(self.mix.at(n).operation).unwrap_or(u16::MAX)
     }
 
-    /// Begins the n-th operation, due at a time, for a client or for any.
-    pub fn begin(&mut self, n: u64, due_ns: u64, client: Option<u32>) {
-        let op = self.operation(n);
+    /// Begins the n-th operation, whose place in the plan this is, due at a time, for a client or for any.
+    pub fn begin(&mut self, n: u64, op: u16, due_ns: u64, client: Option<u32>) {
         let mut random = Random::stream(self.plan.seed, Stream::Client, n);
         let anyone = u32::try_from(random.below(self.model.clients.into())).unwrap_or(0);
         let flight = Flight {
