@@ -27,7 +27,7 @@ use self::driver::Driver;
 use self::rules::{Change, changes, hit};
 use self::world::World;
 use crate::engine::DRAIN;
-use crate::engine::schedule::Schedule;
+use crate::engine::schedule::{Due, Schedule};
 use crate::plan::model::Assumptions;
 use crate::plan::timeline::nanos;
 use crate::plan::{Model, Plan};
@@ -69,9 +69,9 @@ fn addresses(servers: u32) -> Vec<String> {
 
 /// Where the load comes from.
 enum Load {
-    /// `due` goes over operations as they become due. Those of the backlog are due and have no room; `taken` goes over these,
+    /// `next` becomes due next, and `later` goes over those after it. Those of the backlog are due and have no room; `taken` goes over these,
     /// once it has left out those before them, which had room at once.
-    Open { due: Box<Schedule>, taken: Box<Schedule>, at_once: u64, backlog: u64, most: usize },
+    Open { next: Due, later: Box<Schedule>, taken: Box<Schedule>, at_once: u64, backlog: u64, most: usize },
     /// The number of the next operation.
     Closed { next: u64 },
 }
@@ -101,9 +101,12 @@ where
         let load = match &plan.load.model {
             Model::Closed { .. } => Load::Closed { next: 0 },
             Model::Open { stages, arrivals, max_in_flight } => {
-                let schedule = Box::new(Schedule::new(plan.load.warmup, stages, *arrivals, plan.seed));
+                let taken = Box::new(Schedule::new(plan.load.warmup, stages, *arrivals, plan.seed));
+                let mut later = taken.clone();
+                let next = later.peek();
+                later.next();
                 let most = usize::try_from(*max_in_flight).unwrap_or(usize::MAX);
-                Load::Open { due: schedule.clone(), taken: schedule, at_once: 0, backlog: 0, most }
+                Load::Open { next, later, taken, at_once: 0, backlog: 0, most }
             }
         };
         let mut changes = changes(plan);
@@ -147,6 +150,7 @@ where
             let bound_ns = end_ns.min(change_ns).min(due_ns).min(self.next_cut_ns);
             if let Some(event) = self.world.agenda.next_before(bound_ns) {
                 self.now_ns = event.at_ns;
+                self.world.look_ahead();
                 self.world.happen(event);
                 self.refill();
                 continue;
@@ -168,18 +172,19 @@ where
         self.frozen_at != u64::MAX
     }
 
-    fn next_due(&mut self) -> u64 {
-        match &mut self.load {
-            Load::Open { due, .. } if self.frozen_at == u64::MAX => due.peek().at_ns,
+    const fn next_due(&self) -> u64 {
+        match &self.load {
+            Load::Open { next, .. } if !self.is_frozen() => next.at_ns,
             _ => u64::MAX,
         }
     }
 
     /// An operation becomes due.
     fn due(&mut self) {
-        if let Load::Open { due, at_once, backlog, most, .. } = &mut self.load
-            && let Some(next) = due.next()
+        if let Load::Open { next, later, at_once, backlog, most, .. } = &mut self.load
+            && let Some(after) = later.next()
         {
+            let next = std::mem::replace(next, after);
             let op = self.world.operation(next.n);
             let segment = self.world.tally.segment_at(next.at_ns);
             self.world.tally.offer(segment, op);

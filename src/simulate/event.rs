@@ -74,6 +74,8 @@ pub struct Agenda {
     /// The number of the first bucket whose events are not in the heap.
     next_bucket: u64,
     far: BinaryHeap<Earliest>,
+    /// Whether a bucket has come into the heap.
+    fetched: bool,
 }
 
 impl Default for Agenda {
@@ -85,6 +87,7 @@ impl Default for Agenda {
             filled: vec![0; BUCKETS / 64],
             next_bucket: 0,
             far: BinaryHeap::new(),
+            fetched: false,
         }
     }
 }
@@ -134,6 +137,12 @@ impl Agenda {
         }
     }
 
+    /// All events of the next millisecond or so, in no order, once when these have become known.
+    pub fn fetched(&mut self) -> impl Iterator<Item = &Event> {
+        let fetched = std::mem::take(&mut self.fetched);
+        self.near.iter().map(|event| &event.0).take(if fetched { usize::MAX } else { 0 })
+    }
+
     /// Puts the events of the next bucket that has any into the heap, but of none after this one.
     fn fetch(&mut self, most: u64) {
         let last = self
@@ -142,6 +151,7 @@ impl Agenda {
             .min(most);
         if last < self.next_bucket + BUCKETS as u64 {
             let place = place(last);
+            self.fetched = !self.buckets[place].is_empty();
             self.near.extend(self.buckets[place].drain(..).map(Earliest));
             self.filled[place / 64] &= !(1 << (place % 64));
         }

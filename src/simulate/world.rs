@@ -184,6 +184,17 @@ impl<'a> World<'a> {
         self.agenda.follow(Lane::ToServer, event);
     }
 
+    /// Looks at everybody whose turn comes soon. It changes nothing, but it is these looks, all at once, that the processor
+    /// waits for the memory with; one by one, when each has its turn, it would wait for each.
+    pub fn look_ahead(&mut self) {
+        let mut seen = 0;
+        for event in self.agenda.fetched().filter(|event| event.slot != NOBODY) {
+            let flight = self.flights.get(event.slot);
+            seen ^= flight.epoch ^ self.pools.in_use(flight.client, flight.server);
+        }
+        std::hint::black_box(seen);
+    }
+
     /// Something happens.
     pub fn happen(&mut self, event: Event) {
         self.now_ns = event.at_ns;
