@@ -190,9 +190,9 @@ impl Agenda {
 }
 
 /// A bucket's place among all.
+#[expect(clippy::cast_possible_truncation, reason = "it is less than the count of buckets")]
 const fn place(bucket: u64) -> usize {
-    // Less than the count of buckets, which is a power of two.
-    (bucket & (BUCKETS as u64 - 1)) as usize
+    (bucket % BUCKETS as u64) as usize
 }
 
 /// An event in the order of a heap whose greatest comes first.

@@ -348,12 +348,13 @@ impl<'a> World<'a> {
     /// A call has failed: the application calls again, or gives the operation up.
     fn call_failed(&mut self, slot: u32, outcome: Outcome, class: u8) {
         let flight = self.flights.get(slot);
-        if self.plan.backoff.is_some() && self.classes[usize::from(class)].worth_another_call {
-            if let Some(pause) = self.pauses[slot as usize].next(&mut flight.random) {
-                // The deadline of the call that failed is void.
-                flight.epoch = flight.epoch.wrapping_add(1);
-                return self.pause(slot, nanos(pause), What::CallAgain);
-            }
+        if self.plan.backoff.is_some()
+            && self.classes[usize::from(class)].worth_another_call
+            && let Some(pause) = self.pauses[slot as usize].next(&mut flight.random)
+        {
+            // The deadline of the call that failed is void.
+            flight.epoch = flight.epoch.wrapping_add(1);
+            return self.pause(slot, nanos(pause), What::CallAgain);
         }
         self.end(slot, outcome, class);
     }
