@@ -19,7 +19,6 @@ use mongodb::{Client, Collection};
 use overdrive::client::merge::resolve_options;
 use overdrive::client::options;
 use overdrive::client::uri::Uri;
-use overdrive::client::version::DRIVER_VERSION;
 use overdrive::engine::generator::{cpu_ns, rss_bytes};
 use overdrive::interrupts::Interrupts;
 use overdrive::lab::{Lab, LabOptions};
@@ -298,7 +297,7 @@ async fn run(
     let plan = resolve(&profile, &overrides, &options::check)?;
     let out = tempfile::tempdir()?;
     let setup = Setup {
-        target: resolve_options(&Uri::parse(uri)?, &plan.client, None, DRIVER_VERSION)?,
+        target: resolve_options(&Uri::parse(uri)?, &plan.client, None, &plan.driver())?,
         plan: Arc::new(plan),
         place: Place::ONLY,
         variant: "base".to_owned(),

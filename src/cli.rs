@@ -1,9 +1,12 @@
 //! The command line. Its comments are the help.
 
 mod compare;
+pub mod driver;
 mod export;
 mod limits;
+mod merge;
 mod report;
+mod shard;
 mod simulate;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,11 +17,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use self::compare::{CompareArgs, Format};
+pub use self::driver::DriverArgs;
 pub use self::export::{ExportArgs, ExportFormat};
 pub use self::limits::LimitArgs;
+pub use self::merge::MergeArgs;
 pub use self::report::ReportArgs;
+pub use self::shard::{ShardArg, ShardArgs, in_bounds as shard_in_bounds};
 pub use self::simulate::{SimulateArgs, SimulationUi};
-use crate::plan::Attempts;
+use crate::plan::{Attempts, Driver};
 use crate::profile::{FAULT_KINDS, condition, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
 use crate::stub::Script;
@@ -51,6 +57,7 @@ Examples:
   overdrive simulate my.toml                       what it would come to, by a model, at any scale
   overdrive compare results/A results/B            what is better and what is worse
   overdrive report results/A -o report.html        a page to look at, print or pass on
+  overdrive merge shards/*                         one run of what several machines have made
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 a threshold was crossed or no rate
 confirmed (run), or something got worse (compare --fail-on-regression), 130 interrupted with
@@ -72,6 +79,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Print what other tools read: Go's benchmark format, or HdrHistogram's percentiles
     Export(ExportArgs),
+    /// Join the shards of one load, which several processes or machines have made, to a run like any other
+    Merge(MergeArgs),
     /// List the profiles that come with overdrive
     Profiles,
     /// Measure what this machine can do, so that runs that ask for more can be told so
@@ -80,12 +89,17 @@ pub enum Command {
     Lab(LabArgs),
     /// Put a gate before a server, which sheds load as the newest servers do, until Ctrl-C
     Gate(GateArgs),
+    /// Build and list drivers in other versions or languages, which runs can load with
+    Driver(DriverArgs),
     /// Undo the faults that a run has left on servers because it was killed
     Restore(RestoreArgs),
     /// Print what a shell needs to complete these commands and their options
     Completions(CompletionsArgs),
     /// Print a manual page: that of overdrive, or of one of its commands
     Man(ManArgs),
+    /// Make a trial's load (overdrive starts this itself)
+    #[command(hide = true)]
+    Child,
     /// Keep the lab's servers (overdrive starts this itself)
     #[command(hide = true)]
     Keeper,
@@ -137,6 +151,9 @@ pub struct RunArgs {
     /// it was started with; trials that were whole are not run again, and --out and --label say nothing more
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
+    /// Which part of it, when several processes make one load.
+    #[command(flatten)]
+    pub shard: ShardArgs,
     /// Load a deployment that is not on this machine without asking
     #[arg(long)]
     pub yes: bool,
@@ -216,6 +233,10 @@ pub struct LoadArgs {
     /// time, 100 operations or more being due by then
     #[arg(long, value_name = "EXPR", value_parser = condition)]
     pub abort_when: Vec<Condition>,
+    /// The driver that makes the attempts, like 3.8.2 or pymongo:4.18.0, in a process of its own; `overdrive driver build`
+    /// builds one
+    #[arg(long, value_name = "DRIVER")]
+    pub driver: Option<Driver>,
     /// How attempts are counted: `light` costs less and knows less
     #[arg(long, value_enum)]
     pub attempts: Option<AttemptsArg>,

@@ -2,13 +2,16 @@
 
 pub mod calibrate;
 pub mod check;
+pub mod child;
 pub mod compare;
 pub mod completions;
+pub mod driver;
 pub mod export;
 pub mod gate;
 pub mod keeper;
 pub mod lab;
 pub mod man;
+pub mod merge;
 pub mod profiles;
 pub mod report;
 pub mod restore;
@@ -86,6 +89,7 @@ fn resolve_plan(
         warmup: args.warmup,
         seed: args.seed,
         attempts: args.attempts.map(Into::into),
+        driver: args.driver.clone(),
         fail_if: args.fail_if.clone(),
         abort_when: args.abort_when.clone(),
         sets: args.sets.clone(),

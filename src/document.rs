@@ -29,6 +29,12 @@
 //! one of `insert_many` is rendered for each document, so it is executions × count + the document's place; the document
 //! with key k is number k however it comes to be. Inside an `^Array` of length m an `^Inc` is rendered m times: then it is
 //! n × m + the element's place, the outermost array counting first.
+//!
+//! # In a shard
+//!
+//! A shard of a load draws, mixes and arrives by a seed of its own ([`seed`]; documents that are loaded keep the plan's). Of
+//! what is counted, executions and new keys before, the shards take turns: what is the n-th here is number n × shards +
+//! the shard's index of the whole ([`Draw::in_shard`]). One that takes several new keys goes on in steps of the number of shards.
 
 mod generators;
 pub mod keys;
@@ -41,7 +47,7 @@ use bson::{Bson, Document};
 
 pub use random::{Random, Stream};
 
-use crate::plan::Template;
+use crate::plan::{Plan, Shard, Template};
 use generators::Node;
 use keys::Keys;
 
@@ -72,6 +78,15 @@ impl Compiled {
     }
 }
 
+/// What everything that operations draw is seeded with, their order and their times: the plan's seed, or in one of several
+/// shards the first output of the stream [`Stream::Shard`] with its index, so that no two do the same.
+pub fn seed(plan: &Plan) -> u64 {
+    match plan.shard.filter(|shard| shard.is_part()) {
+        Some(shard) => Random::stream(plan.seed, Stream::Shard, shard.index.into()).next_u64(),
+        None => plan.seed,
+    }
+}
+
 /// Where the values of one operation, or of one loaded document, come from. An operation that renders several templates
 /// renders them in their order in the plan with one draw.
 #[derive(Clone, Debug)]
@@ -89,6 +104,11 @@ pub struct Draw {
     rendering: u64,
     /// Where in the arrays around it a generator is being rendered, as one number.
     element: u64,
+    /// From one new key to the next: 1, or the number of shards that take turns.
+    key_step: u64,
+    /// How many of the keys below the next new one are those of other shards' turns: `latest` looks back from before them,
+    /// since nobody knows whether they are taken.
+    keys_ahead: u64,
 }
 
 impl Draw {
@@ -103,13 +123,36 @@ impl Draw {
             key: None,
             rendering: occurrence,
             element: 0,
+            key_step: 1,
+            keys_ahead: 0,
         }
+    }
+
+    /// The same for a shard of a load: what has to be unique, new keys and what `^Inc` counts, is what the shard's turn
+    /// gives; so is the place of `^Key = "sequential"`, which all shards go through together.
+    pub const fn in_shard(mut self, shard: Shard, documents: u64) -> Self {
+        self.occurrence = shard.turn(self.occurrence);
+        self.rendering = self.occurrence;
+        let new_keys_before = self.next_key.wrapping_sub(documents);
+        self.next_key = documents.wrapping_add(shard.turn(new_keys_before));
+        self.key_step = shard.count as u64;
+        self.keys_ahead = shard.index as u64;
+        self
     }
 
     /// For the document with a key, out of the `documents` that are loaded before the run.
     pub const fn loading(seed: u64, key: u64, documents: u64) -> Self {
         let random = Random::stream(seed, Stream::Document, key);
-        Self { random, occurrence: key, next_key: documents, key: Some(key), rendering: key, element: 0 }
+        Self {
+            random,
+            occurrence: key,
+            next_key: documents,
+            key: Some(key),
+            rendering: key,
+            element: 0,
+            key_step: 1,
+            keys_ahead: 0,
+        }
     }
 
     /// What is rendered next is number `place` of the `times` renderings of one template in this execution.
@@ -120,7 +163,7 @@ impl Draw {
     /// Takes a new key and fixes it: what is rendered next is the document with that key.
     pub const fn take_new_key(&mut self) -> u64 {
         let key = self.next_key;
-        self.next_key = key.wrapping_add(1);
+        self.next_key = key.wrapping_add(self.key_step);
         self.key = Some(key);
         key
     }
@@ -129,9 +172,11 @@ impl Draw {
         if let Some(key) = self.key {
             return key;
         }
-        let key = keys.pick(&mut self.random, self.occurrence, self.next_key);
+        let next_key =
+            if keys.are_new() { self.next_key } else { self.next_key.wrapping_sub(self.keys_ahead) };
+        let key = keys.pick(&mut self.random, self.occurrence, next_key);
         if keys.are_new() {
-            self.next_key = key.wrapping_add(1);
+            self.next_key = key.wrapping_add(self.key_step);
         }
         key
     }

@@ -1,11 +1,10 @@
-//! One trial's load: connect, prepare, wait for Go, drive the operations through their phases, report.
+//! One trial's load: connect, wait for Go, drive the operations through their phases, report.
 //!
 //! This is all that has to run where the driver is, be that this process or another: it knows nothing of labs, faults,
 //! files or screens.
 
 pub mod generator;
 pub mod pacer;
-pub mod prepare;
 pub mod schedule;
 pub mod ticker;
 pub mod worker;
@@ -25,15 +24,16 @@ use self::worker::{Apart, Shared};
 use crate::client::attempt::{self, Ledger};
 use crate::client::errors::ErrorTable;
 use crate::client::uri::Uri;
-use crate::client::version::DRIVER_VERSION;
-use crate::client::{connect, connect_observed, shut_down, wait_for_primary};
+use crate::client::{connect_observed, shut_down, wait_for_primary};
 use crate::control::Control;
+use crate::document::seed;
 use crate::operation::Workload;
 use crate::operation::execute::Target;
 use crate::plan::timeline::{nanos, segments};
-use crate::plan::{Attempts, Model, Plan};
-use crate::snapshot::{Driver, Report};
+use crate::plan::{Attempts, Driver, Model, Plan};
+use crate::snapshot::Report;
 use crate::stats::recorder::{Offered, Recorder};
+use crate::units::Span;
 
 /// Due operations that wait for a worker; the rest waits in the schedule.
 const QUEUE: usize = 1024;
@@ -47,7 +47,7 @@ pub const DRAIN: Duration = Duration::from_secs(5);
 /// Runs one trial's load. Everything it has to say goes through `reports`, ending with `Done`.
 ///
 /// # Errors
-/// When there is no server, the namespace is somebody else's, or the data cannot be stored.
+/// When there is no server, or the load cannot be driven.
 pub async fn run(
     plan: Arc<Plan>,
     uri: Uri,
@@ -58,16 +58,9 @@ pub async fn run(
     let errors = ErrorTable::new(move |text| redact.redact(text));
     let ledger = Arc::new(Ledger::new(plan.attempts == Attempts::Full, errors));
     let client = connect_observed(&uri, &ledger, plan.attempts).await?;
-    let driver = Driver { name: "rust".to_owned(), version: DRIVER_VERSION.to_owned() };
-    reports.send(Report::Hello(driver)).await.context("nobody listens to the engine")?;
+    reports.send(Report::Hello(Driver::built_in())).await.context("nobody listens to the engine")?;
 
-    if !plan.live {
-        let control_client = connect(&uri.control()).await?;
-        wait_for_primary(&control_client, &uri).await?;
-        prepare::prepare(&control_client, &plan, &reports).await?;
-        shut_down(control_client).await;
-    }
-    // The measured client has to know the primary too, or its first operations go elsewhere or wait.
+    // Or its first operations go elsewhere, or wait.
     wait_for_primary(&client, &uri).await?;
     reports.send(Report::Ready).await.context("nobody listens to the engine")?;
     let first = match control.recv().await {
@@ -99,9 +92,9 @@ async fn drive(
         segments: segments.clone(),
         target: Target::new(client, &plan.data),
         ledger: Arc::clone(ledger),
-        timeout: plan.timeout.map(|timeout| timeout.operation.duration()),
+        timeout: plan.timeout.operation.map(Span::duration),
         backoff: plan.backoff,
-        seed: plan.seed,
+        seed: seed(plan),
         go,
         next: Apart(first.into()),
         idle: Apart::default(),
@@ -210,8 +203,12 @@ fn start(plan: &Plan, first: u64, crew: &Crew) -> anyhow::Result<(Offered, Load)
             Ok((Offered::Closed, Load::Closed { workers: *workers }))
         }
         Model::Open { stages, arrivals, max_in_flight } => {
-            let schedule = Schedule::new(plan.load.warmup, stages, *arrivals, plan.seed);
-            let schedule = schedule.numbered_from(first);
+            let schedule =
+                Schedule::new(plan.load.warmup, stages, *arrivals, seed(plan)).numbered_from(first);
+            let schedule = match plan.shard {
+                Some(shard) => schedule.in_shard(shard),
+                None => schedule,
+            };
             let (queue, due) = async_channel::bounded(QUEUE);
             let most = usize::try_from(*max_in_flight)?;
             for _ in 0..FIRST_WORKERS.min(most) {

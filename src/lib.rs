@@ -5,16 +5,19 @@
 //!    text + spans                                 │
 //!                                                 ▼
 //!  ┌───── trial (coordinator): overload timeline · servers' own word · staleness · results ─────┐
-//!  │                                      │ Control: Go, Stop     ▲ Report: Hello, Preparing,   │
-//!  │                                      ▼                       │ Ready, Snapshot, Closed,    │
-//!  │                                                              │ Done                        │
-//!  │   engine:  pacer ─▶ queue of due times ─▶ workers ─▶ Records ─▶ recorder                   │
+//!  │   prepare: the data                  │ Control: Go, Stop     ▲ Report: Hello, Ready,       │
+//!  │                                      ▼                       │ Snapshot, Closed, Done      │
+//!  │   engine, in this process, or in a child with another driver (protocol: a line of JSON each) │
+//!  │            pacer ─▶ queue of due times ─▶ workers ─▶ Records ─▶ recorder                   │
 //!  │            (schedule)                  (operation, client)    (stats)                      │
 //!  └────────────────────────────────────────────────────────────────────────────────────────────┘
 //!                                               │ Snapshot: an interval's delta, immutable, mergeable
 //!             ├─▶ progress lines, tui, metrics  └─▶ results writer: every snapshot, flushed ─▶ Summary ─▶ verdicts, report
 //!                                                                      └─▶ files ─▶ compare, report, export
 //! ```
+//!
+//! Several processes, on one machine or many, may make one load, each a *shard* of it ([`plan::shard`]). They know nothing of
+//! each other but when they begin; the files that they leave are merged to those of one run ([`merge`]).
 //!
 //! Beside it: the *lab* (real servers that end with us), the *gate* (a proxy that sheds load as newer servers do; `wire` and
 //! `limiter` are its parts) and the *stub* (a server with scripted answers, in a process of its own, for measuring what
@@ -27,6 +30,9 @@
 //!
 //! A search for the largest rate is a run of which each trial follows from what those before came to; which one does is
 //! a pure function of that ([`search`]).
+//!
+//! A child is this program built with another version of the driver, or a worker in another language ([`driver`]);
+//! [`trial::protocol`] is what it and the coordinator say to each other.
 //!
 //! The words, everywhere: an *operation* is what the workload wants done; a *call* is one application try of it; a
 //! *command* is what a call sends; an *attempt* is one try of a command on a server. *Retries* are attempts less commands.
@@ -41,6 +47,7 @@ pub mod command;
 pub mod compare;
 pub mod control;
 pub mod document;
+pub mod driver;
 pub mod engine;
 pub mod export;
 pub mod flow;
@@ -49,6 +56,7 @@ pub mod interrupts;
 pub mod knobs;
 pub mod lab;
 pub mod limiter;
+pub mod merge;
 pub mod metric;
 pub mod metrics;
 pub mod operation;
@@ -89,6 +97,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Compare(args) => command::compare::run(&args),
         Command::Report(args) => command::report::run(&args),
         Command::Export(args) => command::export::run(&args),
+        Command::Merge(args) => command::merge::run(&args),
         Command::Completions(args) => command::completions::run(&args),
         Command::Man(args) => command::man::run(&args),
         Command::Calibrate(args) => command::calibrate::run(args).await,
@@ -96,6 +105,8 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Lab(args) => command::lab::run(args).await,
         Command::Gate(args) => command::gate::run(args).await,
         Command::Restore(args) => command::restore::run(args).await,
+        Command::Driver(args) => command::driver::run(args.command),
+        Command::Child => command::child::run().await.map(|()| Outcome::Done),
         Command::Keeper => command::keeper::run().await.map(|()| Outcome::Done),
         Command::Stub => command::stub::run().await.map(|()| Outcome::Done),
     }

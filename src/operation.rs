@@ -5,14 +5,15 @@ pub mod mix;
 
 use mix::{Mix, Share};
 
-use crate::document::{Compiled, Draw};
+use crate::document::{Compiled, Draw, seed};
 use crate::plan::operation as plan;
-use crate::plan::{Action, Plan, Template};
+use crate::plan::{Action, Plan, Shard, Template};
 
 /// A plan's operations, compiled. The n-th operation is the same in every run with the same plan.
 pub struct Workload {
     seed: u64,
     documents: u64,
+    shard: Option<Shard>,
     operations: Vec<Statement>,
 }
 
@@ -108,13 +109,18 @@ impl Workload {
             .iter()
             .map(|o| Share { weight: o.weight, new_keys: new_keys(&o.action) })
             .collect();
-        (Self { seed: plan.seed, documents: data.documents, operations }, Mix::new(plan.seed, &shares))
+        let (seed, documents) = (seed(plan), data.documents);
+        (Self { seed, documents, shard: plan.shard, operations }, Mix::new(seed, &shares))
     }
 
     /// The n-th operation.
     pub fn instance(&self, mix: &Mix, n: u64) -> Instance<'_> {
         let place = mix.at(n);
         let draw = Draw::operation(self.seed, n, self.documents, place.occurrence, place.new_keys);
+        let draw = match self.shard {
+            Some(shard) => draw.in_shard(shard, self.documents),
+            None => draw,
+        };
         Instance { operation: place.operation, statement: &self.operations[place.operation], draw }
     }
 }

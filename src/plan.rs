@@ -3,12 +3,14 @@
 //! another process or language as JSON.
 
 pub mod client;
+pub mod driver;
 pub mod flow;
 pub mod gate;
 pub mod load;
 pub mod model;
 pub mod operation;
 pub mod overload;
+pub mod shard;
 pub mod staleness;
 pub mod template;
 pub mod timeline;
@@ -18,7 +20,11 @@ use serde::{Deserialize, Serialize};
 use crate::thresholds::Thresholds;
 
 pub use client::{OptionSetting, ResolvedOption};
-pub use flow::{Backoff, BackoffKind, Timeout};
+pub use driver::Driver;
+pub use flow::{
+    Backoff, BackoffKind, Breaker, Budget, BudgetLaw, ConcurrencyLimit, Flow, LimitLaw, OnTimeout, Producer,
+    Signal, SpoolPlan, Timeout, WhenFull,
+};
 pub use gate::{GateSettings, Generation, Limit};
 pub use load::{Arrivals, Load, Model, Stage};
 pub use model::Assumptions;
@@ -27,6 +33,7 @@ pub use overload::{
     FailCommand, Fault, HoldTickets, LatencyEvent, LimitConnections, LimitRequests, Mechanism, Members,
     Overload, Tickets,
 };
+pub use shard::Shard;
 pub use staleness::Staleness;
 pub use template::Template;
 
@@ -45,18 +52,25 @@ pub struct Plan {
     pub load: Load,
     /// The connection-string options that differ from the URI's own, in the order they were given.
     pub client: Vec<OptionSetting>,
+    /// The driver that makes the attempts, in a process of its own; `None` for the one that this program is built with, in
+    /// this process.
+    #[serde(default)]
+    pub driver: Option<Driver>,
     /// The mix; never empty, and some weight is above 0.
     pub operations: Vec<Operation>,
     /// What happens to the servers meanwhile.
     pub overloads: Vec<Overload>,
     /// How attempts are told apart.
     pub attempts: Attempts,
-    /// How long the application waits for a call; `None` waits as long as the driver does.
+    /// How long the application waits for a call.
     #[serde(default)]
-    pub timeout: Option<Timeout>,
+    pub timeout: Timeout,
     /// What the application does about a failed call; `None` leaves it at one.
     #[serde(default)]
     pub backoff: Option<Backoff>,
+    /// What the application does about rejection beside that.
+    #[serde(default)]
+    pub flow: Flow,
     /// The staleness probe; `None` for none.
     pub staleness: Option<Staleness>,
     /// Whether this trial takes over from another while the load goes on: a knob was turned. Its warm-up is a transition,
@@ -69,6 +83,16 @@ pub struct Plan {
     /// What a simulation of it assumes; `None` for the usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Assumptions>,
+    /// Which part of a load this is that several processes make; `None` for all of it. `load` is this part's own.
+    #[serde(default)]
+    pub shard: Option<Shard>,
+}
+
+impl Plan {
+    /// The driver that makes the attempts.
+    pub fn driver(&self) -> Driver {
+        self.driver.clone().unwrap_or_else(Driver::built_in)
+    }
 }
 
 /// How attempts are counted.

@@ -32,7 +32,9 @@ mod value;
 
 use toml::de::DeTable;
 
-use crate::plan::{Assumptions, Backoff, Data, Operation, OptionSetting, Overload, Staleness, Timeout};
+use crate::plan::{
+    Assumptions, Backoff, Data, Driver, Flow, Operation, OptionSetting, Overload, Staleness, Timeout,
+};
 use crate::thresholds::Thresholds;
 
 pub use action::commands;
@@ -64,6 +66,8 @@ pub struct Profile {
     pub data: Data,
     /// `[load]`
     pub load: WrittenLoad,
+    /// `driver`; `None` for the one that overdrive is built with.
+    pub driver: Option<Driver>,
     /// `[client]`
     pub client: Vec<OptionSetting>,
     /// `[op.*.*]`
@@ -71,7 +75,9 @@ pub struct Profile {
     /// `[[overload]]`
     pub overloads: Vec<Overload>,
     /// `[timeout]`
-    pub timeout: Option<Timeout>,
+    pub timeout: Timeout,
+    /// The rest of `[flow]`.
+    pub flow: Flow,
     /// `[flow.backoff]`
     pub backoff: Option<Backoff>,
     /// `[staleness]`; `None` for no probe.
@@ -125,6 +131,7 @@ fn read_document(
     let description = root.text("description").map(|text| text.into_inner()).unwrap_or_default();
     let data = data::read(&mut root);
     let load = load::read(&mut root);
+    let driver = driver(&mut root);
     let client = client::read(&mut root, check);
     let operations = operations::read(&mut root);
     let overloads = overloads::read(&mut root, &operations);
@@ -141,16 +148,23 @@ fn read_document(
         description,
         data: data?,
         load,
+        driver,
         client,
         operations,
         overloads,
         timeout,
+        flow: Flow::default(),
         backoff,
         staleness,
         thresholds,
         model,
         warnings: Diagnostics::default(),
     })
+}
+
+fn driver(root: &mut Table<'_>) -> Option<Driver> {
+    let written = root.text("driver")?;
+    written.get_ref().parse().map_err(|why| root.wrong(written.span(), format!("`driver`: {why}"))).ok()
 }
 
 /// The key that people try first, and the one that must not be: profiles are copied beside the results.

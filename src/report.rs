@@ -219,21 +219,7 @@ fn figures<'a>(
     first: &str,
     rows: impl Iterator<Item = (String, &'a Summary, &'a SegmentSummary, &'a OpSummary)>,
 ) -> Table {
-    let mut table = table(&[
-        first,
-        "offered",
-        "goodput",
-        "done",
-        "errors",
-        "lost",
-        "retries/op",
-        "amplified",
-        "mean",
-        "p50",
-        "p90",
-        "p99",
-        "max",
-    ]);
+    let mut table = table(&[&[first], &grids::FIGURES[..]].concat());
     for (name, summary, segment, operation) in rows {
         let plan = &summary.facts.plan;
         let stats = &operation.stats;

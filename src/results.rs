@@ -6,6 +6,7 @@
 //!   intervals.csv servers.csv events.csv latency.hlog   grow while a trial runs, flushed every interval
 //!   summary.csv retries.csv backoff.csv errors.csv recovery.csv   get their rows when a trial ends
 //!   staleness.csv                                 so does this, if there is a staleness probe
+//!   shard.jsonl                                   grows, too: of a shard, what `overdrive merge` makes all of these of
 //!   search.csv                                    a row when a trial of a search ends
 //!   run.partial.json                              while a run of several trials goes on: those that have ended
 //!   run.json                                      written last: its presence means complete
@@ -22,20 +23,21 @@ pub(crate) mod hlog;
 mod host;
 pub(crate) mod intervals;
 pub(crate) mod notes;
-mod recording;
+pub(crate) mod recording;
 pub mod recovery;
 pub mod resume;
 pub mod run_json;
 mod runs_csv;
 pub mod search;
 mod servers;
+pub(crate) mod shard_log;
 pub mod staleness;
 pub mod summary;
 pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod trial_rows;
-mod writer;
+pub(crate) mod writer;
 
 use std::fs::{self, File};
 use std::io;

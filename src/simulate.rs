@@ -7,6 +7,7 @@
 //! monitoring, making connections, cursors of several batches, what a command's work depends on, and the load generator
 //! itself, which never falls behind.
 
+mod application;
 pub mod driver;
 mod event;
 mod flight;

@@ -3,22 +3,25 @@
 //! A snapshot is the delta of one interval. Intervals end exactly at whole seconds and at segments' borders, follow each
 //! other without gaps, and add up to the trial; only the last one ends when the trial does.
 
+mod beside;
+mod cells;
 mod merge;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Driver;
 use crate::stats::{Latencies, OpStats};
 
-/// Everything the engine says, in this order: Hello, any number of Preparing, Ready, then snapshots from Go on (and
-/// Closed once among the last of them), Done.
+/// Everything the engine says, in this order: Hello, Ready, then snapshots from Go on (and Closed once among the last of
+/// them), Done.
 /// Any of them may be followed by the end of the channel, when the engine's future returns its error.
 #[derive(Clone, Debug)]
 pub enum Report {
     /// Who will do the work.
     Hello(Driver),
-    /// The data load goes on.
-    Preparing(Preparing),
-    /// Connected, primary known, data there: waiting for Go.
+    /// Connected, primary known: waiting for Go.
     Ready,
     /// One interval.
     Snapshot(Box<Snapshot>),
@@ -26,15 +29,6 @@ pub enum Report {
     Closed(u64),
     /// Nothing follows.
     Done(Totals),
-}
-
-/// The driver that makes the attempts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Driver {
-    /// `rust`.
-    pub name: String,
-    /// Its version, like `3.9.1`.
-    pub version: String,
 }
 
 /// How far the data load is.
@@ -47,7 +41,7 @@ pub struct Preparing {
 }
 
 /// One interval. All offsets are nanoseconds since Go.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// 0, 1, 2 … without gaps.
     pub sequence: u64,
@@ -59,6 +53,7 @@ pub struct Snapshot {
     pub segment: usize,
     /// What ended, started or was due in the interval, by (segment of the operation's intended start, operation).
     /// Operation numbers are positions in the plan. Pairs where nothing happened are left out.
+    #[serde(with = "cells")]
     pub cells: BTreeMap<(usize, usize), OpStats>,
     /// Operations without an outcome at the interval's end, by operation; as long as the plan's operations.
     pub open: Vec<u64>,
@@ -73,7 +68,8 @@ pub struct Snapshot {
 }
 
 /// What the client saw of one server in an interval.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ServerStats {
     /// host:port.
     pub address: String,
@@ -92,7 +88,8 @@ pub struct ServerStats {
 }
 
 /// What happened to a connection pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PoolCounts {
     /// Connections created.
     pub created: u64,
@@ -131,7 +128,7 @@ impl PoolCounts {
 }
 
 /// What went wrong, without the particulars: memory does not grow with error texts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ErrorClass {
     /// The driver's kind of error in snake case (`command`, `io`, `server_selection` …).
     pub kind: String,
@@ -144,7 +141,8 @@ pub struct ErrorClass {
 }
 
 /// Whether an error ended an attempt or an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorLevel {
     /// One try failed; the driver may have tried again.
     Attempt,
@@ -153,7 +151,7 @@ pub enum ErrorLevel {
 }
 
 /// Errors of one class in an interval.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCount {
     /// The segment of the operation's intended start.
     pub segment: usize,
@@ -174,7 +172,8 @@ pub struct ErrorCount {
 }
 
 /// How the load generator itself fares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Generator {
     /// CPU time of this process in the interval.
     pub cpu_ns: u64,
@@ -189,7 +188,7 @@ pub struct Generator {
 }
 
 /// What the whole trial must add up to: the engine counts these on their own, beside the snapshots.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Operations that got an outcome, by operation.
     pub ended: Vec<u64>,
@@ -200,7 +199,7 @@ pub struct Totals {
 }
 
 /// What one server says of itself, once an interval.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerFacts {
     /// host:port, as the driver spells it.
     pub address: String,
@@ -214,7 +213,7 @@ pub struct ServerFacts {
 }
 
 /// What the staleness probe found of one server in an interval.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StalenessStats {
     /// How old what reads saw was, by the role that the server had when it was read. Nothing (0) is a read that saw every
     /// acknowledged heartbeat.
@@ -259,7 +258,7 @@ pub const SERVER_COUNTERS: [&str; 31] = [
 ];
 
 /// Something that happened at a moment, rather than over an interval.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// When, in nanoseconds since Go; negative before it.
     pub at_ns: i64,

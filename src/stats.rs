@@ -9,13 +9,16 @@ pub mod sample;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 pub use latencies::Latencies;
 
 /// The most retries that are told apart; operations with more are counted with these.
 const MAX_RETRIES_TOLD_APART: u32 = 255;
 
 /// Operations of one kind in one segment, or any merge of such.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OpStats {
     /// Operations due (open model) or started (closed model).
     pub offered: u64,
@@ -68,7 +71,8 @@ pub struct OpStats {
 }
 
 /// What became of operations; each has exactly one outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Outcomes {
     /// Succeeded.
     pub ok: u64,
@@ -87,7 +91,8 @@ pub struct Outcomes {
 }
 
 /// Operations with the same number of retries.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RetryStats {
     /// Succeeded.
     pub ok: u64,

@@ -1,10 +1,15 @@
 //! The coordinator: one trial from connecting to its summary. The engine makes the load; this applies the overloads,
 //! asks the servers, shows progress and writes results.
 
+pub mod child;
 mod course;
 mod knobs;
 pub mod live;
+pub mod prepare;
+pub mod protocol;
+mod sharing;
 pub mod staleness;
+mod start;
 mod timeline;
 mod underway;
 pub mod watch;
@@ -24,7 +29,7 @@ use self::course::Course;
 use self::staleness::Probe;
 use self::underway::Engine;
 use crate::client::merge::Resolved;
-use crate::client::{connect, shut_down};
+use crate::client::{connect, shut_down, wait_for_primary};
 use crate::cluster::{Cluster, saying_so_if_long};
 use crate::interrupts::Interrupts;
 use crate::knobs::Turns;
@@ -214,8 +219,13 @@ async fn find(setup: &Setup, progress: &mut dyn Progress) -> anyhow::Result<Grou
         data: Namespace::new(&data.database, &data.collection),
         app: uri.option("appName").unwrap_or_default(),
     };
-    let bench = Bench::prepare(ground, &setup.plan.overloads, |text| progress.note(text)).await?;
-    let probe = Probe::prepare(&setup.plan, &cluster, &control).await?.map(Arc::new);
+    // What another shard puts on is for that one to undo, and so is what it finds.
+    let (bench, probe) = if setup.plan.leads() {
+        let bench = Bench::prepare(ground, &setup.plan.overloads, |text| progress.note(text)).await?;
+        (bench, Probe::prepare(&setup.plan, &cluster, &control).await?.map(Arc::new))
+    } else {
+        (Bench::new(ground), None)
+    };
     let (changes, end) = (TaskTracker::new(), CancellationToken::new());
     Ok(Ground { cluster, control, bench: Arc::new(bench), probe, changes, end })
 }
@@ -229,10 +239,23 @@ async fn load(
     interrupts: &Interrupts,
     turns: Option<&mut Turns>,
 ) -> anyhow::Result<Option<anyhow::Error>> {
-    interrupts.before_load(ground.bench.arm(&setup.plan.overloads)).await?;
-    let starting = Engine::start(setup, |data| progress.preparing(data));
-    let engine = interrupts.before_load(starting).await?;
-    Course::begin(engine, setup, ground, progress, interrupts.clone(), turns).await?.run(summaries).await
+    if setup.plan.leads() {
+        interrupts.before_load(ground.bench.arm(&setup.plan.overloads)).await?;
+    }
+    let preparing = async {
+        wait_for_primary(&ground.control, &setup.target.uri).await?;
+        sharing::prepare(&ground.control, &setup.plan, |data| progress.preparing(data)).await
+    };
+    interrupts.before_load(preparing).await?;
+    let engine = interrupts.before_load(Engine::start(setup)).await?;
+    if let Some(text) = start::announcement(&setup.plan) {
+        progress.note(&text);
+    }
+    let clock = start::clock(&setup.plan, &ground.control).await;
+    clock.iter().for_each(|note| progress.note(note));
+    interrupts.before_load(start::approached(&setup.plan)).await?;
+    let course = Course::begin(engine, setup, ground, progress, interrupts.clone(), turns).await?;
+    course.noting(clock).run(summaries).await
 }
 
 async fn second(interrupts: &Interrupts) {

@@ -19,7 +19,7 @@ Examples:
   overdrive simulate metastable --set flow.backoff.max_attempts=1
   overdrive simulate request-limit --vary maxAdaptiveRetries=0,1,2,5 --vary rate=100/s,240/s,400/s
   overdrive simulate mixed --rate 500k/s --set model.clients=100000 --set model.tickets=10000
-  overdrive simulate request-limit --set model.driver=3.6.0
+  overdrive simulate request-limit --vary driver=3.8.2,3.9.1,pymongo:4.17.0
   overdrive simulate --against results/RUN         how near to what was measured?")]
 pub struct SimulateArgs {
     /// What and how much of it.

@@ -5,6 +5,7 @@ use super::conflicts::{self, Given, source_name};
 use super::options::{self, OPTIONS, OptionSpec};
 use super::uri::{Uri, UriError, UriOption};
 use super::version::Version;
+use crate::plan::Driver;
 use crate::plan::client::{OptionSetting, OptionSource, ResolvedOption};
 
 /// The name by which servers know the measured connections, unless somebody gives another.
@@ -21,6 +22,9 @@ pub struct Resolved {
     pub notices: Vec<String>,
 }
 
+/// Defaults that mean the same to every driver, and that some will not have said.
+const UNSAID: [&str; 2] = ["maxIdleTimeMS", "maxStalenessSeconds"];
+
 /// An option with all its values (several only for tags; none: removed), and who decided it.
 struct Choice {
     spec: &'static OptionSpec,
@@ -28,7 +32,8 @@ struct Choice {
     from: OptionSource,
 }
 
-/// Puts settings into a connection string, for a driver of this version (`unknown` counts as a new one).
+/// Puts settings into a connection string, for this driver (the version `unknown` counts as a new one). Another one than the
+/// Rust driver gets the Rust driver's defaults as options: those that were left to it would be others.
 ///
 /// `scope` is the application's name by which the servers have to tell this run from all others, whatever name anybody
 /// gave: a fault that goes by the name must not hit the application whose connection string this was.
@@ -39,9 +44,10 @@ pub fn resolve_options(
     uri: &Uri,
     settings: &[OptionSetting],
     scope: Option<&str>,
-    driver_version: &str,
+    driver: &Driver,
 ) -> Result<Resolved, UriError> {
-    let driver = Version::parse(driver_version);
+    // Versions say something of the driver whose they are; other drivers pass over what they do not know.
+    let version = Version::parse(&driver.version).filter(|_| driver.is_rust());
     let mut choices = from_uri(uri);
     let mistakes: Vec<_> = settings.iter().filter_map(mistake).collect();
     if !mistakes.is_empty() {
@@ -58,13 +64,16 @@ pub fn resolve_options(
         notices.push(format!("`appName` is {name} in this run, so that its faults hit nobody else"));
     }
     own_app_name(scope.unwrap_or(APP_NAME), &mut choices);
+    if !driver.is_rust() {
+        pin_defaults(uri, &mut choices);
+    }
     choices.retain(|choice| !choice.values.is_empty());
-    notices.extend(leave_out_unknown(&mut choices, driver, driver_version));
+    notices.extend(leave_out_unknown(&mut choices, version, &driver.version));
 
     let given: Vec<_> = choices.iter().flat_map(Choice::given).collect();
     let mut mistakes = conflicts::find(uri.shape(), &given);
     mistakes.extend(given.iter().filter_map(|given| {
-        let reason = options::driver_limit(given.name, given.value, driver)?;
+        let reason = options::driver_limit(given.name, given.value, version).filter(|_| driver.is_rust())?;
         let (name, value, from) = (given.name, given.value, source_name(given.from));
         Some(format!("`{name}={value}` (from {from}): {reason}"))
     }));
@@ -76,7 +85,7 @@ pub fn resolve_options(
     let uri = uri.with_options(set);
     let mut options: Vec<_> = choices.iter().map(Choice::resolved).collect();
     options.extend(
-        defaults(&uri, driver)
+        defaults(&uri, version)
             .filter(|default| !choices.iter().any(|choice| choice.spec.name == default.name)),
     );
     Ok(Resolved { uri, options, notices })
@@ -87,8 +96,8 @@ impl Resolved {
     ///
     /// # Errors
     /// As for [`resolve_options`].
-    pub fn with(&self, settings: &[OptionSetting], driver_version: &str) -> Result<Self, UriError> {
-        let mut changed = resolve_options(&self.uri, settings, None, driver_version)?;
+    pub fn with(&self, settings: &[OptionSetting], driver: &Driver) -> Result<Self, UriError> {
+        let mut changed = resolve_options(&self.uri, settings, None, driver)?;
         for option in changed.options.iter_mut().filter(|option| option.from == OptionSource::Uri) {
             // It was in the connection string because somebody else had put it there.
             let before = self.options.iter().find(|b| (b.name, &b.value) == (option.name, &option.value));
@@ -163,6 +172,20 @@ fn own_app_name(name: &str, choices: &mut Vec<Choice>) {
     let own =
         OptionSetting { name: "appName".into(), value: Some(name.into()), from: OptionSource::Overdrive };
     apply(&own, choices);
+}
+
+/// Whatever nobody decided, not even that there should be none, is as with the Rust driver.
+fn pin_defaults(uri: &Uri, choices: &mut Vec<Choice>) {
+    let decided: Vec<&str> = choices.iter().map(|choice| choice.spec.name).collect();
+    let open = defaults(uri, None).filter(|default| !decided.contains(&default.name));
+    // These say where the servers are, or nothing at their default.
+    let open = open.filter(|default| !is_of_the_deployment(default.name) && !UNSAID.contains(&default.name));
+    let own = open.map(|default| OptionSetting {
+        name: default.name.to_owned(),
+        value: Some(default.value),
+        from: OptionSource::Overdrive,
+    });
+    own.collect::<Vec<_>>().iter().for_each(|own| apply(own, choices));
 }
 
 /// Older drivers take an option that they do not know for a mistake.

@@ -2,8 +2,17 @@
 
 use std::fmt;
 
+use crate::plan::Driver;
+
 /// The version of the `mongodb` crate in this build's lock file, or `unknown`.
 pub const DRIVER_VERSION: &str = env!("OVERDRIVE_DRIVER_VERSION");
+
+impl Driver {
+    /// The one that this program is built with.
+    pub fn built_in() -> Self {
+        Self::rust(DRIVER_VERSION)
+    }
+}
 
 /// A driver's version, without what may follow after a hyphen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

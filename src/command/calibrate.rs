@@ -12,7 +12,6 @@ use crate::cli::CalibrateArgs;
 use crate::client::merge::resolve_options;
 use crate::client::options;
 use crate::client::uri::Uri;
-use crate::client::version::DRIVER_VERSION;
 use crate::interrupts::Interrupts;
 use crate::plan::Plan;
 use crate::profile::{Overrides, Profile, Source, resolve};
@@ -111,7 +110,7 @@ async fn step(
     // As in a real run, results are written; nobody wants to keep these.
     let out = tempfile::tempdir().context("there is no place for temporary files")?;
     let setup = Setup {
-        target: resolve_options(&Uri::parse(stub.uri())?, &plan.client, None, DRIVER_VERSION)?,
+        target: resolve_options(&Uri::parse(stub.uri())?, &plan.client, None, &plan.driver())?,
         plan: Arc::new(plan),
         place: Place::ONLY,
         variant: "base".to_owned(),

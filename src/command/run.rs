@@ -1,9 +1,11 @@
 //! `overdrive run`: resolve, find a deployment, run the trials, show what came of them.
 
 mod checks;
+mod dry_run;
 pub(super) mod matrix;
 mod resume;
 mod search;
+mod shard;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,8 +24,7 @@ use crate::interrupts::{Interrupts, NotBegun};
 use crate::knobs::Turns;
 use crate::lab::{Lab, LabOptions};
 use crate::metrics::Metrics;
-use crate::plan::GateSettings;
-use crate::profile::describe::{Destination, describe};
+use crate::plan::{GateSettings, Shard};
 use crate::progress::{Lines, Progress, Silent};
 use crate::report;
 use crate::results::resume::Earlier;
@@ -38,12 +39,6 @@ use crate::tui::{self, Screen, Theme};
 use crate::units::Span;
 use crate::variants::{Place, order};
 
-/// What a dry run calls it.
-const LAB: &str = "a lab: a replica set of three servers on this machine, which end with the run";
-
-/// And a stub.
-const STUB: &str = "a stub: a server that answers as its script says, in a process that ends with the run";
-
 /// A connection string of the same shape as the lab's.
 const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
 
@@ -54,7 +49,15 @@ const LIKE_THE_LAB: &str = "mongodb://127.0.0.1/?replicaSet=overdrive";
 pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     let profile = open_profile(&args.load.profile)?;
     let given = if args.stub.is_some() { None } else { given_uri(&args.target)? };
+    let shard = shard::asked_for(&args)?;
     checks::arguments(&args, given.is_some()).await?;
+    if given.is_none() && shard.is_some_and(Shard::is_part) {
+        return Err(UsageError::new(
+            "shards load one deployment together, and each would start a lab of its own: name one with --uri, --uri-file or \
+             $OVERDRIVE_URI (`overdrive lab` starts one)",
+        )
+        .into());
+    }
     // Options that no deployment would take are told before a lab is started for them.
     let uri = given.clone().map_or_else(|| Uri::parse(LIKE_THE_LAB), Ok)?;
     let mut hunt = Hunt::asked_for(&profile, &args, &uri)?;
@@ -80,7 +83,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     }
     if args.dry_run {
         let searched = hunt.as_ref().map(|hunt| format!("\n{hunt}\n")).unwrap_or_default();
-        print(&(dry_run(&args, given.as_ref(), &variants, &places) + &searched))?;
+        print(&(dry_run::describe_all(&args, given.as_ref(), &variants, &places) + &searched))?;
         return Ok(Outcome::Done);
     }
     if args.ui == Ui::Tui && !tui::is_possible() {
@@ -92,8 +95,9 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         checks::confirm(uri, variants.iter().map(|variant| &*variant.plan), more, args.yes)?;
     }
     let mut interrupts = Interrupts::listen()?;
-    // What is held against each other must not be changed by hand, and a stub's script belongs to one trial.
-    let by_hand = all.len() == 1 && args.stub.is_none() && hunt.is_none();
+    // What is held against each other must not be changed by hand, a stub's script belongs to one trial, and the other
+    // shards of a load know nothing of a hand here.
+    let by_hand = all.len() == 1 && args.stub.is_none() && hunt.is_none() && shard.is_none();
     let (progress, turns) = progress(&args, by_hand, &interrupts)?;
     let lab = match (given, &args.stub) {
         (None, None) => Some(Arc::new(start_lab(&variants, args.mongod.as_deref(), &interrupts).await?)),
@@ -106,7 +110,13 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     }
     let keeping = match &earlier {
         Some(earlier) => Keeping::going_on(earlier.clone()),
-        None => Keeping::new(args.out.clone(), args.label.clone(), profile.text.clone()),
+        None => {
+            let label = match shard {
+                Some(shard) => Some(shard::label(shard, args.label.as_deref())),
+                None => args.label.clone(),
+            };
+            Keeping::new(args.out.clone(), label, profile.text.clone())
+        }
     };
     let keeping = Arc::new(keeping);
     let mut run = Run {
@@ -226,8 +236,8 @@ impl Run {
             }
             match self.trial(*place, params[place.variant].clone(), interrupts).await {
                 Ok(Finished { summaries: ended, aborted, trouble }) => {
-                    let failed =
-                        ended.iter().map(|summary| self.judge(summary)).filter(|&failed| failed).count() > 0;
+                    // Each of them, since each is told.
+                    let failed = ended.iter().fold(false, |failed, summary| self.judge(summary) || failed);
                     // What a trial came to that the user has cut short says nothing of what it would have come to.
                     self.crossed |= aborted || (failed && !interrupts.any());
                     summaries.extend(ended);
@@ -274,6 +284,7 @@ impl Run {
             notes: (!complete).then_some(short).into_iter().collect(),
             earlier,
             search: self.search.as_ref().map(Findings::json),
+            shards: None,
         }
     }
 
@@ -346,42 +357,6 @@ impl Run {
         };
         trial::run(setup, &mut *self.progress, interrupts, self.turns.as_mut()).await
     }
-}
-
-/// What would be done, variant by variant.
-fn dry_run(args: &RunArgs, given: Option<&Uri>, variants: &[Prepared], places: &[Place]) -> String {
-    let deployment = match (given, &args.stub) {
-        (Some(uri), _) => deployment(uri, args.yes),
-        (None, Some(_)) => STUB.to_owned(),
-        (None, None) => LAB.to_owned(),
-    };
-    let describe = |variant: &Prepared| {
-        let destination = Destination { deployment: &deployment, options: &variant.target.options };
-        describe(&variant.written, Some(destination), &variant.notes)
-    };
-    if let [only] = places {
-        return describe(&variants[only.variant]);
-    }
-    let each: Vec<String> = variants
-        .iter()
-        .map(|variant| format!("variant {}\n\n{}", variant.variant.name, describe(variant)))
-        .collect();
-    let seconds = matrix::length(variants, places).as_secs();
-    let trials: Vec<String> = places
-        .iter()
-        .map(|place| format!("  {} {}", place.trial, variants[place.variant].variant.name))
-        .collect();
-    let order = format!("{} trials, about {}\n{}\n", places.len(), Span::seconds(seconds), trials.join("\n"));
-    format!("{}\n{order}", each.join("\n"))
-}
-
-/// The deployment as a dry run names it.
-fn deployment(uri: &Uri, yes: bool) -> String {
-    let hosts = uri.hosts().join(", ");
-    let found = if uri.is_srv() { " (its hosts come from DNS)" } else { "" };
-    let asks =
-        if uri.is_loopback() || yes { "" } else { "; not on this machine: a run asks first, or wants --yes" };
-    format!("{hosts}{found}{asks}")
 }
 
 async fn start_lab(

@@ -23,6 +23,8 @@ pub enum Stream {
     Client = u64::from_be_bytes(*b"a client"),
     /// What a simulated server draws; the index is the server.
     Server = u64::from_be_bytes(*b"a server"),
+    /// The seeds of shards; the index is the shard's.
+    Shard = u64::from_be_bytes(*b"ofshards"),
 }
 
 /// The golden ratio as an odd 64-bit fraction: the step of SplitMix64's state.

@@ -117,3 +117,60 @@ proptest! {
         prop_assert_eq!(document, render());
     }
 }
+
+#[test]
+fn what_shards_take_in_turn_is_what_the_whole_takes() {
+    let template = template(json!({"_id": {"^Key": "next"}, "then": {"^Key": "next"}, "n": {"^Inc": {}}}));
+    let (compiled, documents) = (Compiled::new(&template, 10), 10);
+    let rendered = |shard: Option<Shard>, executions: u64| {
+        let of = move |n| {
+            let draw = Draw::operation(1, n, documents, n, 2 * n);
+            shard.map_or(draw.clone(), |shard| draw.in_shard(shard, documents))
+        };
+        let compiled = &compiled;
+        (0..executions).map(move |n| compiled.document(&mut of(n))).collect::<Vec<_>>()
+    };
+    let values = |documents: &[Document], names: &[&str]| {
+        let mut all: Vec<i32> =
+            documents.iter().flat_map(|d| names.iter().map(|name| d.get_i32(name).unwrap())).collect();
+        all.sort_unstable();
+        all
+    };
+    let together: Vec<Document> =
+        (0..3).flat_map(|index| rendered(Some(Shard { index, count: 3, start_at: None }), 20)).collect();
+    let whole = rendered(None, 60);
+    for names in [&["_id", "then"][..], &["n"]] {
+        assert_eq!(values(&together, names), values(&whole, names), "{names:?}");
+    }
+}
+
+#[test]
+fn shards_draw_each_its_own_from_the_whole_key_space() {
+    let plan = crate::results::testing::plan();
+    let shard = |index, count| Shard { index, count, start_at: None };
+    let seeds: Vec<u64> = (0..4).map(|index| seed(&plan.divided(shard(index, 4)).unwrap())).collect();
+    for (i, one) in seeds.iter().enumerate() {
+        assert!(*one != plan.seed && !seeds[i + 1..].contains(one), "{seeds:?}");
+    }
+    assert_eq!(seed(&plan.divided(shard(0, 1)).unwrap()), plan.seed, "one alone is the whole");
+    assert_eq!(seed(&plan), plan.seed);
+
+    let keys = |distribution: &str, index: u32, n: u64| {
+        let compiled = Compiled::new(&template(json!({"k": {"^Key": distribution}})), 100);
+        let draw = Draw::operation(seeds[index as usize], n, 100, n, 0).in_shard(shard(index, 4), 100);
+        compiled.document(&mut draw.clone()).get_i32("k").unwrap()
+    };
+    for index in 0..4 {
+        for distribution in ["uniform", "zipfian", "latest"] {
+            let drawn: std::collections::BTreeSet<i32> =
+                (0..2000).map(|n| keys(distribution, index, n)).collect();
+            assert!(drawn.first() < Some(&10) && drawn.last() > Some(&90), "{distribution} {index}");
+            assert!(drawn.last() < Some(&100), "what nobody has inserted is not looked for");
+        }
+    }
+    let sequential: std::collections::BTreeSet<i32> = (0..4)
+        .flat_map(|index| (0..25).map(move |n| (index, n)))
+        .map(|(i, n)| keys("sequential", i, n))
+        .collect();
+    assert_eq!(sequential.len(), 100, "all of them go through it once");
+}

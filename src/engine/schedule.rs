@@ -5,6 +5,7 @@
 //! (time-change theorem), and ramps, steps and phase changes need no special case: no burst, no drift.
 
 use crate::document::{Random, Stream};
+use crate::plan::Shard;
 use crate::plan::load::{Arrivals, Stage};
 use crate::units::Span;
 
@@ -76,6 +77,15 @@ impl Schedule {
     /// The same times, for operations that are numbered from `first` on.
     pub fn numbered_from(self, first: u64) -> Self {
         Self { n: first, ..self }
+    }
+
+    /// The same for a shard, whose rate is its part of the whole's: even arrivals of all shards interleave to those of the
+    /// whole. Random ones need nothing, as independent Poisson processes sum to one.
+    pub fn in_shard(mut self, shard: Shard) -> Self {
+        if self.arrivals == Arrivals::Even {
+            self.position += f64::from(shard.index) / f64::from(shard.count);
+        }
+        self
     }
 
     /// The next operation, left in place.
@@ -196,5 +206,31 @@ mod tests {
         assert!(make(3).take(5000).is_sorted_by_key(|due| due.at_ns));
         let later = make(3).numbered_from(7);
         assert!(later.zip(make(3)).take(50).all(|(l, d)| (l.n, l.at_ns) == (d.n + 7, d.at_ns)));
+    }
+
+    #[test]
+    fn even_arrivals_of_shards_interleave_to_those_of_the_whole() {
+        let mut plan = crate::results::testing::plan_with_stages(&[(4, 10.0, 300.0), (3, 50.0, 50.0)]);
+        plan.load.warmup = Span::seconds(2);
+        let of = |plan: &crate::plan::Plan| {
+            let crate::plan::Model::Open { stages, .. } = &plan.load.model else {
+                unreachable!("it is open")
+            };
+            Schedule::new(plan.load.warmup, stages, Arrivals::Even, 1)
+        };
+        for count in [1, 2, 3, 7] {
+            let mut together: Vec<u64> = (0..count)
+                .flat_map(|index| {
+                    let shard = Shard { index, count, start_at: None };
+                    let part = of(&plan.divided(shard).unwrap()).in_shard(shard);
+                    part.map(|due| due.at_ns).take_while(|&at_ns| at_ns < 9_000_000_000).collect::<Vec<_>>()
+                })
+                .collect();
+            together.sort_unstable();
+            let whole: Vec<u64> = of(&plan).map(|due| due.at_ns).take(together.len()).collect();
+            // A microsecond is what rounding in other places may come to.
+            assert!(together.iter().zip(&whole).all(|(a, b)| a.abs_diff(*b) < 1000), "{count} shards");
+            assert!(together.len() > 700);
+        }
     }
 }

@@ -22,16 +22,23 @@ impl Pauses {
 
     /// The pause before the next call after one that failed; `None` when there have been enough.
     pub fn next(&mut self, random: &mut Random) -> Option<Duration> {
+        self.next_after(None, random)
+    }
+
+    /// The same after an answer in which the server asked for a base of its own (`baseBackoffMS`), if it did. Only
+    /// [`BackoffKind::ServerGuided`] heeds it, and never waits longer than the cap.
+    pub fn next_after(&mut self, asked_for: Option<Duration>, random: &mut Random) -> Option<Duration> {
         if self.retries + 1 >= self.policy.max_attempts {
             return None;
         }
-        let (base, cap) = (self.policy.base.duration(), self.policy.cap.duration());
+        let guided = asked_for.filter(|_| self.policy.kind == BackoffKind::ServerGuided);
+        let (base, cap) = (guided.unwrap_or(self.policy.base.duration()), self.policy.cap.duration());
         let exponential = base.saturating_mul(2_u32.saturating_pow(self.retries)).min(cap);
         let pause = match self.policy.kind {
             BackoffKind::Immediate => Duration::ZERO,
             BackoffKind::Fixed => base.min(cap),
             BackoffKind::Exponential => exponential,
-            BackoffKind::FullJitter => exponential.mul_f64(random.unit_f64()),
+            BackoffKind::FullJitter | BackoffKind::ServerGuided => exponential.mul_f64(random.unit_f64()),
             BackoffKind::EqualJitter => exponential / 2 + (exponential / 2).mul_f64(random.unit_f64()),
             BackoffKind::Decorrelated => {
                 let most = self.last.saturating_mul(3).max(base);
@@ -75,6 +82,25 @@ mod tests {
             Some(&(1000 * MS)),
             "and nothing overflows"
         );
+    }
+
+    #[test]
+    fn a_server_that_asks_for_pauses_sets_their_base() {
+        let of = |kind, asked_for: [Option<u32>; 4], seed| {
+            let (mut pauses, mut random) = (Pauses::new(policy(kind, 5)), Random::new(seed));
+            asked_for.map(|ms| pauses.next_after(ms.map(|ms| ms * MS), &mut random).unwrap())
+        };
+        for seed in 0..50 {
+            // The same draws, so a base of half the length makes half the pause, as far as the cap of 1 s is not met.
+            let guided = of(BackoffKind::ServerGuided, [Some(50), None, Some(25), Some(u32::MAX)], seed);
+            let own = of(BackoffKind::FullJitter, [Some(50), None, Some(25), Some(u32::MAX)], seed);
+            assert_eq!(guided[1], own[1], "nothing asked for leaves the plan's base");
+            for (n, times) in [(0, 2), (2, 4)] {
+                let expected = own[n] / times;
+                assert!(guided[n].abs_diff(expected) < Duration::from_nanos(4), "{guided:?} {own:?}");
+            }
+            assert!(guided[3] <= 1000 * MS, "a server cannot make anybody wait beyond the cap");
+        }
     }
 
     proptest! {

@@ -31,8 +31,6 @@ pub struct Assumptions {
     pub rejection_cost: f64,
     /// From a client to any server and back.
     pub rtt: Span,
-    /// The version of the Rust driver whose retries are simulated; `None` is the one of this build.
-    pub driver: Option<String>,
 }
 
 /// How service times are spread around their mean.
@@ -58,7 +56,6 @@ impl Default for Assumptions {
             service_distribution: ServiceDistribution::default(),
             rejection_cost: 0.0,
             rtt: Span::from(std::time::Duration::from_micros(500)),
-            driver: None,
         }
     }
 }

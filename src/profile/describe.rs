@@ -36,6 +36,7 @@ pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[Str
     let mut text = String::new();
     for part in [
         heading(plan),
+        driver(plan),
         deployment,
         load(plan),
         operations(plan),
@@ -54,6 +55,13 @@ pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[Str
         }
     }
     text.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
+}
+
+/// Nothing for the one that is not asked for.
+fn driver(plan: &Plan) -> String {
+    let driver = plan.driver.as_ref();
+    driver
+        .map_or_else(String::new, |driver| section("driver", &[format!("{driver}, in a process of its own")]))
 }
 
 fn heading(plan: &Plan) -> String {
@@ -168,7 +176,7 @@ const fn source(from: OptionSource) -> &'static str {
 
 /// What the application does beside what the driver does.
 fn application(plan: &Plan) -> String {
-    let timeout = plan.timeout.map(|timeout| format!("waits {} for a call", timeout.operation));
+    let timeout = plan.timeout.operation.map(|operation| format!("waits {operation} for a call"));
     let backoff = plan.backoff.map(|backoff| {
         let pauses = match backoff.kind {
             BackoffKind::Immediate => "at once".to_owned(),
@@ -239,9 +247,8 @@ fn model(plan: &Plan) -> String {
             Some(most) => format!("beyond {most} that wait it rejects"),
             None => "any number may wait".to_owned(),
         };
-        let driver = model.driver.as_ref().map(|version| format!(", driver {version}")).unwrap_or_default();
         vec![
-            format!("{} servers {} away, {} clients{driver}", model.servers, model.rtt, model.clients),
+            format!("{} servers {} away, {} clients", model.servers, model.rtt, model.clients),
             format!(
                 "a server works on {} at a time, {} {spread}; {queue}",
                 model.tickets, model.service_time

@@ -28,14 +28,14 @@ pub const DEFAULT: Backoff = Backoff {
 };
 
 /// Reads `[timeout]`.
-pub fn timeout(root: &mut Table<'_>) -> Option<Timeout> {
-    let mut table = root.table("timeout")?;
+pub fn timeout(root: &mut Table<'_>) -> Timeout {
+    let Some(mut table) = root.table("timeout") else { return Timeout::default() };
     let operation = above_zero(&mut table, "operation");
     if table.key_span("operation").is_none() {
         table.missing("operation");
     }
     table.finish();
-    operation.map(|operation| Timeout { operation })
+    Timeout { operation, ..Timeout::default() }
 }
 
 /// Reads `[flow]`.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::client::version::Version;
 use crate::plan::Assumptions;
 use crate::plan::model::{MOST_CLIENTS, MOST_SERVERS, ServiceDistribution};
 use crate::plan::overload::MOST_TICKETS;
@@ -27,7 +26,6 @@ pub fn read(root: &mut Table<'_>) -> Option<Assumptions> {
     let usual = Assumptions::default();
     let rejection_cost = checked(&mut table, "rejection_cost", Table::number, |&cost| check_cost(cost));
     let rtt = checked(&mut table, "rtt", Table::quantity::<Span>, |&rtt| check_rtt(rtt));
-    let driver = checked(&mut table, "driver", Table::text, |version| check_driver(version));
     let model = Assumptions {
         servers: table.integer("servers", 1, MOST_SERVERS).unwrap_or(usual.servers),
         clients: table.integer("clients", 1, MOST_CLIENTS).unwrap_or(usual.clients),
@@ -39,7 +37,6 @@ pub fn read(root: &mut Table<'_>) -> Option<Assumptions> {
             .unwrap_or(usual.service_distribution),
         rejection_cost: rejection_cost.unwrap_or(usual.rejection_cost),
         rtt: rtt.unwrap_or(usual.rtt),
-        driver,
     };
     table.finish();
     Some(model)
@@ -80,15 +77,4 @@ pub fn check_rtt(rtt: Span) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("must be at most {}", Span::from(LONGEST_RTT)))
-}
-
-/// Whether this is a driver's version.
-///
-/// # Errors
-/// Why it is not; the key's name is to stand before it.
-pub fn check_driver(version: &str) -> Result<(), String> {
-    match Version::parse(version) {
-        Some(_) => Ok(()),
-        None => Err(format!("must be a version of the Rust driver, like 3.9.1, not '{version}'")),
-    }
 }

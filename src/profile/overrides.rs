@@ -1,8 +1,8 @@
 //! What the command line changes in a profile.
 
-use crate::plan::Attempts;
 use crate::plan::client::OptionSource;
 use crate::plan::load::MOST_WORKERS;
+use crate::plan::{Attempts, Driver};
 use crate::thresholds::Condition;
 use crate::units::{Rate, Span};
 
@@ -31,6 +31,8 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// `--attempts`
     pub attempts: Option<Attempts>,
+    /// `--driver`
+    pub driver: Option<Driver>,
     /// `--fail-if`, beside the profile's own.
     pub fail_if: Vec<Condition>,
     /// `--abort-when`, beside the profile's own.
@@ -96,6 +98,9 @@ impl Draft {
             load.set_duration(duration)?;
         }
         load.warmup = changes.warmup.or(load.warmup);
+        if changes.driver.is_some() {
+            self.profile.driver.clone_from(&changes.driver);
+        }
         Ok(())
     }
 

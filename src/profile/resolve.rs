@@ -43,15 +43,18 @@ pub fn resolve(
         seed,
         data: profile.data,
         load: load(profile.load)?,
+        driver: profile.driver,
         client: profile.client,
         operations: profile.operations,
         overloads: profile.overloads,
         attempts,
         timeout: profile.timeout,
+        flow: profile.flow,
         backoff: profile.backoff,
         staleness: profile.staleness,
         thresholds: profile.thresholds,
         model: profile.model,
+        shard: None,
     })
 }
 
@@ -352,7 +355,7 @@ fail_command = {}
         );
         let there = |pairs: &[(&str, &str)]| {
             let plan = resolved(&text, &sets(pairs)).unwrap();
-            (plan.timeout.is_some(), plan.backoff.is_some(), plan.staleness.is_some())
+            (plan.timeout.operation.is_some(), plan.backoff.is_some(), plan.staleness.is_some())
         };
         assert_eq!(there(&[]), (true, true, true));
         assert_eq!(there(&[("timeout.operation", "unset")]), (false, true, true));
@@ -401,7 +404,7 @@ fail_command = {}
         --set data.database: `admin` is the server's own database: a load must have another
         --set overload.fail_command.for: it must be longer than 0
         --set maxPoolSize: maxPoolSize must be a whole number
-        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, timeout.operation, flow.backoff.kind, flow.backoff.max_attempts, flow.backoff.base, flow.backoff.cap, staleness.every, model.servers, model.clients, model.tickets, model.max_queue, model.service_time, model.service_distribution, model.rejection_cost, model.rtt, model.driver, rate, workers, duration, warmup, seed, attempts, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
+        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, timeout.operation, flow.backoff.kind, flow.backoff.max_attempts, flow.backoff.base, flow.backoff.cap, staleness.every, model.servers, model.clients, model.tickets, model.max_queue, model.service_time, model.service_distribution, model.rejection_cost, model.rtt, rate, workers, duration, warmup, seed, attempts, driver, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
         ");
         let both = Overrides { rate: Rate::per_second(1.0).ok(), workers: Some(1), ..Overrides::default() };
         assert_snapshot!(resolved(STAGED, &both).unwrap_err(), @"--rate belongs to the open model and --workers to the closed one: give one");

@@ -10,7 +10,7 @@ use crate::plan::model::{MOST_CLIENTS, MOST_SERVERS};
 use crate::plan::overload::{
     FEWEST_TICKETS, LARGEST_EXTRA, LONGEST_HOLD, MOST_EXTRA, MOST_HELD, MOST_TICKETS,
 };
-use crate::plan::{Attempts, Fault, Limit, Overload, Staleness, Timeout};
+use crate::plan::{Attempts, Fault, Limit, Overload, Staleness};
 use crate::units::{Span, WholeRate};
 
 use super::client::UNSET;
@@ -26,10 +26,10 @@ use super::overrides::Draft;
 use super::staleness::check_every;
 
 /// Keys that need no table in front.
-pub(super) const SHORT: [&str; 6] = ["rate", "workers", "duration", "warmup", "seed", "attempts"];
+pub(super) const SHORT: [&str; 7] = ["rate", "workers", "duration", "warmup", "seed", "attempts", "driver"];
 
 /// Keys that every profile has.
-const FIXED: [&str; 26] = [
+const FIXED: [&str; 25] = [
     "load.model",
     "load.rate",
     "load.workers",
@@ -55,7 +55,6 @@ const FIXED: [&str; 26] = [
     "model.service_distribution",
     "model.rejection_cost",
     "model.rtt",
-    "model.driver",
 ];
 
 /// How many tickets there can be.
@@ -90,9 +89,11 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
     let parts: Vec<&str> = key.split('.').collect();
     match parts.as_slice() {
         // What may be there or not can be taken away.
-        ["timeout", "operation"] if value == UNSET => Some(take(&mut draft.profile.timeout)),
+        ["timeout", "operation"] if value == UNSET => Some(take(&mut draft.profile.timeout.operation)),
         ["flow", "backoff", "kind"] if value == UNSET => Some(take(&mut draft.profile.backoff)),
         ["staleness", "every"] if value == UNSET => Some(take(&mut draft.profile.staleness)),
+        ["driver"] if value == UNSET => Some(take(&mut draft.profile.driver)),
+        ["driver"] => Some(put_some(&mut draft.profile.driver, value.parse())),
         ["seed"] => {
             Some(put(&mut draft.seed, value.parse().map_err(|_| format!("'{value}' is no whole number"))))
         }
@@ -103,10 +104,7 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
         ["rate" | "workers" | "duration" | "warmup"] => set_load(draft, key, value),
         ["load", key] => set_load(draft, key, value),
         ["data", key] => set_data(draft, key, value),
-        ["timeout", "operation"] => {
-            let operation = above_zero(value).map(|operation| Timeout { operation });
-            Some(put_some(&mut draft.profile.timeout, operation))
-        }
+        ["timeout", "operation"] => Some(put_some(&mut draft.profile.timeout.operation, above_zero(value))),
         ["flow", "backoff", key] => set_backoff(draft, key, value),
         ["staleness", "every"] => Some(set_period(draft, value)),
         ["model", key] => set_model(draft, key, value),
@@ -179,10 +177,6 @@ fn set_model(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), Str
         "rtt" => {
             let parsed = quantity::<Span>(value);
             put(&mut model.rtt, parsed.and_then(|rtt| checked(model::check_rtt(rtt)).map(|()| rtt)))
-        }
-        "driver" if value == UNSET => take(&mut model.driver),
-        "driver" => {
-            put_some(&mut model.driver, checked(model::check_driver(value)).map(|()| value.to_owned()))
         }
         _ => return None,
     };

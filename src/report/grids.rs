@@ -27,8 +27,8 @@ pub struct Grid {
     pub names: usize,
 }
 
-/// What a row of figures has behind its names.
-const FIGURES: [&str; 12] = [
+/// What a row of figures has behind its names, here and on the terminal.
+pub const FIGURES: [&str; 12] = [
     "offered",
     "goodput",
     "done",

@@ -108,7 +108,8 @@ fn commands(plan: &Plan, sums: &Accumulated) -> Vec<String> {
 }
 
 fn orphans(plan: &Plan, sums: &Accumulated) -> Vec<String> {
-    let known = |name: &str| HOUSEKEEPING.contains(&name) || (plan.timeout.is_some() && name == ABANDONED);
+    let known =
+        |name: &str| HOUSEKEEPING.contains(&name) || (plan.timeout.operation.is_some() && name == ABANDONED);
     let strangers = sums.orphans.iter().filter(|(name, _)| !known(name));
     strangers
         .map(|(name, count)| format!("{count} {name} commands were sent outside any operation"))

@@ -1,10 +1,11 @@
 //! What the results need to know of a trial beside its snapshots.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
+use crate::plan::Driver;
 use crate::plan::load::Model;
 use crate::plan::{Attempts, Plan};
-use crate::snapshot::Driver;
 
 /// The one client that today's trials have.
 pub(crate) const CLIENT: &str = "default";
@@ -13,7 +14,7 @@ pub(crate) const CLIENT: &str = "default";
 pub(crate) const ALL: &str = "all";
 
 /// What is known when a trial's load starts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialFacts {
     /// 1, 2, 3 … in the order of running.
     pub trial: u32,
@@ -43,7 +44,8 @@ pub struct TrialFacts {
 }
 
 /// Why a trial ended before its time as it was meant to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Early {
     /// A live trial took over the load.
     TakenOver,
@@ -62,7 +64,7 @@ impl Early {
 }
 
 /// What is known when a trial has ended.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EndFacts {
     /// The wall-clock time of the end; `None` takes Go plus the snapshots' time.
     pub ended: Option<Timestamp>,

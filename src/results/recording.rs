@@ -7,6 +7,7 @@ use super::facts::{TrialFacts, signed_seconds};
 use super::hlog::HistogramLog;
 use super::intervals::{self, Interval};
 use super::notes::missed;
+use super::shard_log::{Begin, End, FILE, Line, ShardLog};
 use super::tables::{EventRow, IntervalRow, ServerRow};
 use super::writer::{Batch, Sink};
 use super::{EndFacts, Error, RunDirectory, Summary, runs_csv, servers, staleness, trial_rows};
@@ -23,6 +24,8 @@ pub(crate) struct Recording {
     events: CsvFile,
     log: HistogramLog,
     ended: EndTables,
+    /// Of a shard: what it is to be merged by.
+    shard: Option<ShardLog>,
 }
 
 impl Recording {
@@ -36,6 +39,11 @@ impl Recording {
             events: CsvFile::open(directory.file("events.csv"), &columns::<EventRow<'_>>())?,
             log: HistogramLog::open(directory.file("latency.hlog"), facts.go)?,
             ended: EndTables::open(directory, &facts)?,
+            shard: facts
+                .plan
+                .shard
+                .map(|_| ShardLog::start(directory.file(FILE), Begin::here(directory.id(), &facts)))
+                .transpose()?,
             sums: Accumulated::new(&facts.plan),
             directory: directory.clone(),
             facts,
@@ -44,7 +52,25 @@ impl Recording {
 
     fn own_event(&mut self, at_ns: u64, kind: &str, detail: String) -> Result<(), Error> {
         let at_ns = i64::try_from(at_ns).unwrap_or(i64::MAX);
-        self.event(&Event { at_ns, kind: kind.to_owned(), subject: String::new(), detail })
+        self.event_row(&Event { at_ns, kind: kind.to_owned(), subject: String::new(), detail })
+    }
+
+    fn event_row(&mut self, event: &Event) -> Result<(), Error> {
+        // What happens before Go is put with the warm-up, which starts there.
+        let segment = &self.sums.segments[index_at(&self.sums.segments, event.at_ns.try_into().unwrap_or(0))];
+        self.events.row(EventRow {
+            run_id: self.directory.id(),
+            trial: self.facts.trial,
+            variant: &self.facts.variant,
+            timestamp: &format!("{:.3}", self.facts.time_at(event.at_ns)),
+            elapsed_s: signed_seconds(event.at_ns),
+            phase: segment.phase.name(),
+            segment: &segment.name,
+            kind: &event.kind,
+            subject: &event.subject,
+            detail: &event.detail,
+        })?;
+        self.events.flush()
     }
 }
 
@@ -80,25 +106,17 @@ impl Sink for Recording {
         self.log.advance(snapshot.end_ns)?;
         self.sums.add(&self.facts.plan, snapshot);
         self.sums.staleness.add(snapshot.segment, &batch.servers);
-        Ok(())
+        match &mut self.shard {
+            Some(log) => log.write(&Line::Interval(Box::new(batch))),
+            None => Ok(()),
+        }
     }
 
     fn event(&mut self, event: &Event) -> Result<(), Error> {
-        // What happens before Go is put with the warm-up, which starts there.
-        let segment = &self.sums.segments[index_at(&self.sums.segments, event.at_ns.try_into().unwrap_or(0))];
-        self.events.row(EventRow {
-            run_id: self.directory.id(),
-            trial: self.facts.trial,
-            variant: &self.facts.variant,
-            timestamp: &format!("{:.3}", self.facts.time_at(event.at_ns)),
-            elapsed_s: signed_seconds(event.at_ns),
-            phase: segment.phase.name(),
-            segment: &segment.name,
-            kind: &event.kind,
-            subject: &event.subject,
-            detail: &event.detail,
-        })?;
-        self.events.flush()
+        if let Some(log) = &mut self.shard {
+            log.write(&Line::Event(event.clone()))?;
+        }
+        self.event_row(event)
     }
 
     fn abandon(&mut self) -> Result<(), Error> {
@@ -107,6 +125,10 @@ impl Sink for Recording {
 
     fn finish(mut self, totals: Totals, end: EndFacts) -> Result<Summary, Error> {
         self.log.flush()?;
+        if let Some(log) = &mut self.shard {
+            let end = End { totals: totals.clone(), facts: end.clone() };
+            log.write(&Line::End(Box::new(end)))?;
+        }
         let id = self.directory.id().to_owned();
         let mut summary = Summary::new(id, self.facts.clone(), &self.sums, totals, end);
         if let Some(detail) = missed(&self.facts, summary.whole()) {

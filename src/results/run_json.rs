@@ -37,6 +37,8 @@ pub struct RunFacts {
     pub earlier: Vec<Value>,
     /// What a search has come to; `None` when it was none.
     pub search: Option<Value>,
+    /// The shards that it was merged of; `None` when it was made by one process.
+    pub shards: Option<Value>,
 }
 
 impl RunDirectory {
@@ -89,6 +91,7 @@ fn run(id: &str, facts: &RunFacts, trials: &[Summary]) -> Value {
         "trials": facts.earlier.iter().cloned().chain(trials.iter().map(trial)).collect::<Vec<_>>(),
         "notes": facts.notes,
         "search": facts.search,
+        "shards": facts.shards,
     });
     without_uris(&mut run);
     run

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::TrialFacts;
+use crate::plan::Driver;
 use crate::plan::load::{Arrivals, Load, Model, Stage};
 use crate::plan::operation::{Find, RunCommand};
 use crate::plan::{Action, Attempts, Data, FailCommand, Fault, Members, Operation, Overload, Plan, Template};
-use crate::snapshot::{Driver, Generator, Snapshot};
+use crate::snapshot::{Generator, Snapshot};
 use crate::stats::{OpStats, Outcomes};
 use crate::thresholds::Thresholds;
 use crate::units::{Offset, Rate, Span};
@@ -41,6 +42,8 @@ pub(crate) fn plan_with_stages(stages: &[(u64, f64, f64)]) -> Plan {
         |&(s, from, to): &(u64, f64, f64)| Stage { length: Span::seconds(s), from: rate(from), to: rate(to) };
     Plan {
         live: false,
+        driver: None,
+        flow: crate::plan::Flow::default(),
         profile: "test".to_owned(),
         description: String::new(),
         seed: 1,
@@ -69,11 +72,12 @@ pub(crate) fn plan_with_stages(stages: &[(u64, f64, f64)]) -> Plan {
         ],
         overloads: Vec::new(),
         attempts: Attempts::Full,
-        timeout: None,
+        timeout: crate::plan::Timeout::default(),
         backoff: None,
         staleness: None,
         thresholds: Thresholds::default(),
         model: None,
+        shard: None,
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
+use serde::{Deserialize, Serialize};
+
 use super::recording::Recording;
 use super::{EndFacts, Error, RunDirectory, Summary, TrialFacts};
 use crate::snapshot::{Event, ServerFacts, Snapshot, Totals};
@@ -13,7 +15,7 @@ use crate::snapshot::{Event, ServerFacts, Snapshot, Totals};
 const QUEUE_LENGTH: usize = 16;
 
 /// An interval with what the servers said of themselves in it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Batch {
     pub snapshot: Snapshot,
     pub servers: Vec<ServerFacts>,

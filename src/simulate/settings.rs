@@ -1,47 +1,60 @@
 //! From a plan to the driver that is simulated, and what has to be known of what is not.
 
+use super::application::not_simulated;
 use super::driver::{Driver, ReadPreference};
 use super::rules::{MOST_OVERLOADS, is_simulated};
 use crate::client::merge::{Resolved, resolve_options};
 use crate::client::uri::Uri;
-use crate::client::version::{DRIVER_VERSION, Version};
-use crate::plan::{Action, Assumptions, Fault, Members, Plan};
+use crate::client::version::Version;
+use crate::plan::flow::OnTimeout;
+use crate::plan::{self, Action, Assumptions, Budget, BudgetLaw, Fault, Members, Model, Plan};
 
 /// A connection string of the same shape as a replica set's.
 const REPLICA_SET: &str = "mongodb://127.0.0.1/?replicaSet=simulated";
 
-/// The first driver with retries of this kind.
-const RETRIES: Version = Version::new(3, 6, 0);
-
-/// The first one that heeds `baseBackoffMS`, and counts its exponent from 1.
-const BASED: Version = Version::new(3, 9, 0);
-
-/// The version of the driver that a model simulates.
-pub fn driver_version(model: &Assumptions) -> &str {
-    model.driver.as_deref().unwrap_or(DRIVER_VERSION)
+/// What a driver's version does about rejections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Generation {
+    /// Nothing.
+    None,
+    /// Retries; delays grow from the base.
+    First,
+    /// Delays grow from twice the base, which may be the server's.
+    Based,
 }
 
-/// The plan's options, put together and checked as for a run with the simulated driver's version.
+/// By the first versions of either. A build that does not know its driver's version has a new one.
+fn generation(driver: &plan::Driver) -> Generation {
+    let (first, based) = match driver.is_rust() {
+        true => (Version::new(3, 6, 0), Version::new(3, 9, 0)),
+        false => (Version::new(4, 17, 0), Version::new(4, 18, 0)),
+    };
+    match Version::parse(&driver.version) {
+        Some(version) if version < first => Generation::None,
+        Some(version) if version < based => Generation::First,
+        _ => Generation::Based,
+    }
+}
+
+/// The plan's options, put together and checked as for a run with its driver.
 ///
 /// # Errors
 /// All that is wrong with them.
-pub fn options(plan: &Plan, model: &Assumptions) -> Result<Resolved, String> {
+pub fn options(plan: &Plan) -> Result<Resolved, String> {
     let uri = Uri::parse(REPLICA_SET).map_err(|error| error.to_string())?;
-    resolve_options(&uri, &plan.client, None, driver_version(model)).map_err(|error| error.to_string())
+    resolve_options(&uri, &plan.client, None, &plan.driver()).map_err(|error| error.to_string())
 }
 
 /// The driver with these options.
 ///
 /// # Errors
 /// When no server could ever be selected.
-pub fn driver(options: &Resolved, model: &Assumptions) -> Result<Driver, String> {
+pub fn driver(options: &Resolved, plan: &Plan, model: &Assumptions) -> Result<Driver, String> {
     let value =
         |name: &str| options.options.iter().find(|option| option.name == name).map(|option| &*option.value);
     let number = |name: &str| value(name).and_then(|value| value.parse::<u32>().ok());
     let is_on = |name: &str| value(name) == Some("true");
-    // A build that does not know its driver's version has a new one.
-    let version = Version::parse(driver_version(model));
-    let since = |first: Version| version.is_none_or(|version| version >= first);
+    let generation = generation(&plan.driver());
     let prefers = match value("readPreference").unwrap_or("primary").to_ascii_lowercase().as_str() {
         "primarypreferred" => ReadPreference::PrimaryPreferred,
         "secondary" => ReadPreference::Secondary,
@@ -55,10 +68,10 @@ pub fn driver(options: &Resolved, model: &Assumptions) -> Result<Driver, String>
             .to_owned());
     }
     Ok(Driver {
-        max_retries: number("maxAdaptiveRetries").unwrap_or(2) * u32::from(since(RETRIES)),
-        first_exponent: u32::from(since(BASED)),
-        heeds_base: since(BASED),
-        retargets: is_on("enableOverloadRetargeting") && since(RETRIES),
+        max_retries: number("maxAdaptiveRetries").unwrap_or(2) * u32::from(generation >= Generation::First),
+        first_exponent: u32::from(generation == Generation::Based),
+        heeds_base: generation == Generation::Based,
+        retargets: is_on("enableOverloadRetargeting") && generation >= Generation::First,
         prefers,
         retry_reads: is_on("retryReads"),
         retry_writes: is_on("retryWrites"),
@@ -79,6 +92,12 @@ pub fn check(plan: &Plan, model: &Assumptions) -> Result<(), String> {
     }
     if plan.operations.len() > usize::from(u16::MAX) {
         return Err(format!("a simulation takes at most {} operations", u16::MAX));
+    }
+    let throttled = matches!(plan.flow.budget, Some(Budget { law: BudgetLaw::Throttle { .. }, .. }));
+    if throttled && matches!(plan.load.model, Model::Closed { .. }) {
+        return Err("a throttle leaves out calls in no time, so that workers who make the next one at once would never end: \
+                    simulate it with an open load (--rate)"
+            .to_owned());
     }
     for overload in &plan.overloads {
         let Members::Numbers(numbers) = &overload.members else { continue };
@@ -115,6 +134,19 @@ pub fn notes(plan: &Plan) -> Vec<String> {
     if !cursors.is_empty() {
         notes.push(format!("a cursor is simulated as one batch: {}", cursors.join(", ")));
     }
+    let left_out = not_simulated(&plan.flow);
+    if !left_out.is_empty() {
+        notes.push(format!("not simulated, as if they were not there: {}", left_out.join(", ")));
+    }
+    if plan.timeout.operation.is_some() && plan.timeout.on_timeout == OnTimeout::ReadInBackground {
+        notes.push(
+            "calls that pass their deadline are simulated as cancelled, not as read in the background"
+                .to_owned(),
+        );
+    }
+    if plan.timeout.max_time.is_some() {
+        notes.push("timeout.max_time is not simulated: servers go on with what nobody waits for".to_owned());
+    }
     if plan.staleness.is_some() {
         notes.push("staleness is not simulated".to_owned());
     }
@@ -143,8 +175,8 @@ mod tests {
             from: OptionSource::Set,
         };
         plan.client = settings.iter().map(setting).collect();
-        let model = Assumptions { driver: Some(version.to_owned()), ..Assumptions::default() };
-        driver(&options(&plan, &model).unwrap(), &model).unwrap()
+        plan.driver = Some(version.parse().unwrap());
+        driver(&options(&plan).unwrap(), &plan, &Assumptions::default()).unwrap()
     }
 
     #[test]
@@ -157,6 +189,9 @@ mod tests {
         assert_eq!(retries("3.6.0"), (5, 0, false, true));
         assert_eq!(retries("3.8.2"), (5, 0, false, true));
         assert_eq!(retries("3.9.0"), (5, 1, true, true));
+        assert_eq!(retries("pymongo:4.16.0"), (0, 0, false, false));
+        assert_eq!(retries("pymongo:4.17.0"), (5, 0, false, true));
+        assert_eq!(retries("pymongo:4.18.0"), (5, 1, true, true));
     }
 
     #[test]

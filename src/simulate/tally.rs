@@ -228,6 +228,12 @@ impl Tally {
         self.count_error(flight, ErrorLevel::Operation, class, now_ns);
     }
 
+    /// An operation is never given to the driver.
+    pub fn leave(&mut self, segment: u16, op: u16) {
+        self.cell(segment, op).outcomes.dropped += 1;
+        self.settle(segment, op);
+    }
+
     /// An operation is under way when the load is cut off.
     pub fn abandon(&mut self, flight: &Flight) {
         self.cell(flight.segment, flight.op).outcomes.in_flight += 1;

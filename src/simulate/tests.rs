@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use super::driver::ReadPreference;
 use super::testing::{always, came, driver, limit, plan};
+use crate::plan::flow::Signal;
 use crate::plan::model::ServiceDistribution;
 use crate::plan::{
-    Assumptions, Backoff, BackoffKind, FailCommand, Fault, HoldTickets, Members, Model, Tickets, Timeout,
+    Assumptions, Backoff, BackoffKind, Budget, BudgetLaw, FailCommand, Fault, HoldTickets, Members, Model,
+    Tickets, Timeout,
 };
 use crate::units::{Offset, Span};
 
@@ -102,7 +104,7 @@ fn overload_outlives_its_cause_within_the_metastable_window() {
     let after_the_burst = |rate: f64, calls: u32| {
         // Five tickets of 50 ms: 100/s.
         let mut plan = plan(rate, 5, 90);
-        plan.timeout = Some(Timeout { operation: Span::millis(500) });
+        plan.timeout = Timeout { operation: Some(Span::millis(500)), ..Timeout::default() };
         let (base, cap) = (Span::millis(100), Span::seconds(10));
         plan.backoff = Some(Backoff { kind: BackoffKind::Immediate, max_attempts: calls, base, cap });
         let hold = Fault::HoldTickets(HoldTickets { count: 5, hold: Span::seconds(1) });
@@ -120,6 +122,52 @@ fn overload_outlives_its_cause_within_the_metastable_window() {
         let told = format!("{rate}/s, {calls} calls: {share} of the load afterwards");
         assert!(if recovers { share > 0.9 } else { share < 0.3 }, "{told}");
     }
+}
+
+/// A token bucket that gets back a share of a token for each success: in steady state there are that many further calls
+/// for each success, and the overload of the metastable window ends soon after its cause.
+#[test]
+fn a_retry_budget_bounds_retries_to_its_share_and_lets_the_servers_recover() {
+    let tokens = |capacity, per_success| {
+        let law = BudgetLaw::TokenBucket { capacity, per_success };
+        Some(Budget { signal: Signal::Operation, law })
+    };
+    let calls_at_once = |max_attempts| {
+        let (base, cap) = (Span::millis(100), Span::seconds(10));
+        Some(Backoff { kind: BackoffKind::Immediate, max_attempts, base, cap })
+    };
+    let mut limited = plan(600.0, 20, 60);
+    always(&mut limited, "limit", limit(300));
+    (limited.backoff, limited.flow.budget) = (calls_at_once(4), tokens(100, 0.1));
+    let came_to = came(&limited, &fast(), &driver(0));
+    assert!(came_to.broken.is_empty(), "{:?}", came_to.broken);
+    close(came_to.goodput(), 300.0, 0.01, "goodput");
+    let again = crate::stats::ratio(came_to.measured.app_retries(), came_to.measured.outcomes.ok).unwrap();
+    assert!((again - 0.1).abs() < 0.005, "{again} further calls for each success");
+
+    // 40/s on 100/s, four calls each, a burst of eight seconds: without a budget it never recovers.
+    let mut burst = plan(40.0, 5, 60);
+    burst.timeout = Timeout { operation: Some(Span::millis(500)), ..Timeout::default() };
+    (burst.backoff, burst.flow.budget) = (calls_at_once(4), tokens(20, 0.1));
+    always(&mut burst, "burst", Fault::HoldTickets(HoldTickets { count: 5, hold: Span::seconds(1) }));
+    (burst.overloads[0].at, burst.overloads[0].length) = (Offset::seconds(10), Span::seconds(8));
+    let recovered = came(&burst, &slow(5, 50), &driver(0)).done(30, 65);
+    close(recovered, 40.0, 0.1, "soon after the burst");
+}
+
+/// Calls that a client leaves out by itself once servers accept too few: what it sends comes to k times what they accept.
+#[test]
+fn a_throttle_sends_k_times_what_is_accepted() {
+    let mut limited = plan(1200.0, 60, 60);
+    limited.operations.truncate(1);
+    always(&mut limited, "limit", limit(300));
+    let law = BudgetLaw::Throttle { k: 2.0, window: Span::seconds(20) };
+    limited.flow.budget = Some(Budget { signal: Signal::Operation, law });
+    let came = came(&limited, &fast(), &driver(0));
+    assert!(came.broken.is_empty(), "{:?}", came.broken);
+    close(came.goodput(), 300.0, 0.01, "goodput");
+    close(came.attempts(), 600.0, 0.03, "attempts");
+    assert!(came.measured.outcomes.dropped > 30_000);
 }
 
 #[test]
@@ -258,7 +306,7 @@ fn closed_loads_and_bounded_ones_add_up() {
 #[test]
 fn the_same_seed_is_the_same_to_the_last_digit() {
     let mut plan = plan(2000.0, 2, 10);
-    plan.timeout = Some(Timeout { operation: Span::millis(300) });
+    plan.timeout = Timeout { operation: Some(Span::millis(300)), ..Timeout::default() };
     plan.backoff = Some(crate::profile::USUAL_BACKOFF);
     always(&mut plan, "limit", limit(700));
     let model = Assumptions { clients: 1000, rejection_cost: 0.1, max_queue: Some(50), ..slow(20, 10) };
@@ -279,7 +327,7 @@ fn nothing_is_lost_or_counted_twice() {
     for seed in 0..8 {
         let mut plan = plan(400.0, 3, 15);
         plan.seed = seed;
-        plan.timeout = Some(Timeout { operation: Span::millis(200 + 150 * seed) });
+        plan.timeout = Timeout { operation: Some(Span::millis(200 + 150 * seed)), ..Timeout::default() };
         plan.backoff = Some(crate::profile::USUAL_BACKOFF);
         plan.load.cooldown = Span::seconds(seed % 4);
         always(&mut plan, "limit", limit(300));

@@ -9,7 +9,9 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use super::application::Applications;
 use super::driver::{Driver, select};
 use super::event::{Agenda, Event, Lane, NOBODY, What};
 use super::flight::{Flight, Flights, Neighbours, Step};
@@ -18,8 +20,11 @@ use super::rules::{self, Change, Class, DEADLINE, FULL, OK, Rule};
 use super::server::{Fate, Holders, Server};
 use super::tally::Tally;
 use crate::document::{Random, Stream};
+use crate::flow::Verdict;
 use crate::flow::backoff::Pauses;
+use crate::flow::budget::Call;
 use crate::operation::mix::{Mix, Share};
+use crate::plan::flow::Signal;
 use crate::plan::model::Assumptions;
 use crate::plan::timeline::nanos;
 use crate::plan::{Backoff, Fault, Plan};
@@ -51,6 +56,7 @@ pub struct World<'a> {
     pools: Pools,
     /// By slot: the application's pauses; empty where it makes no further calls.
     pauses: Vec<Pauses>,
+    applications: Applications,
     /// Clients whose operation has just ended.
     pub idle: Vec<u32>,
     now_ns: u64,
@@ -67,7 +73,7 @@ impl<'a> World<'a> {
             rules: plan.operations.iter().map(|operation| Rule::of(operation, driver)).collect(),
             mix: Mix::new(plan.seed, &shares),
             wire_ns: nanos(model.rtt.duration()) / 2,
-            deadline_ns: plan.timeout.map(|timeout| nanos(timeout.operation.duration())),
+            deadline_ns: plan.timeout.operation.map(|operation| nanos(operation.duration())),
             agenda: Agenda::default(),
             flights: Flights::default(),
             tally: Tally::new(plan, super::addresses(model.servers), classes.clone()),
@@ -75,6 +81,7 @@ impl<'a> World<'a> {
             servers: (0..model.servers).map(|server| Server::new(model, FULL, random(server))).collect(),
             pools: Pools::new(model.clients, model.servers, driver.pool),
             pauses: Vec::new(),
+            applications: Applications::new(plan, model.clients),
             idle: Vec::new(),
             now_ns: 0,
             plan,
@@ -98,6 +105,11 @@ impl<'a> World<'a> {
     pub fn begin(&mut self, n: u64, op: u16, due_ns: u64, client: Option<u32>) {
         let mut random = Random::stream(self.plan.seed, Stream::Client, n);
         let anyone = u32::try_from(random.below(self.model.clients.into())).unwrap_or(0);
+        let (client, segment) = (client.unwrap_or(anyone), self.tally.segment_at(due_ns));
+        if !self.applications.allows(client, Call::First, self.now_ns, &mut random) {
+            self.idle.push(client);
+            return self.tally.leave(segment, op);
+        }
         let flight = Flight {
             due_ns,
             started_ns: self.now_ns,
@@ -107,7 +119,7 @@ impl<'a> World<'a> {
             backoff_ns: 0,
             random,
             avoid: 0,
-            client: client.unwrap_or(anyone),
+            client,
             epoch: 0,
             neighbours: Neighbours { before: NOBODY, behind: NOBODY },
             calls: 0,
@@ -115,7 +127,7 @@ impl<'a> World<'a> {
             retry: 0,
             commands: 0,
             op,
-            segment: self.tally.segment_at(due_ns),
+            segment,
             server: 0,
             retargeted: false,
             step: Step::Paused,
@@ -295,6 +307,8 @@ impl<'a> World<'a> {
             _ => AttemptEnd::Failed,
         };
         self.tally.attempt(flight, end, class, round_trip_ns, self.now_ns);
+        let verdict = if rejected { Verdict::Rejected } else { Verdict::Served };
+        self.applications.told(Signal::Attempt, flight, verdict, self.now_ns);
         if class == OK {
             flight.commands -= 1;
             (flight.retry, flight.avoid) = (0, 0);
@@ -310,6 +324,7 @@ impl<'a> World<'a> {
             return self.call_failed(slot, Outcome::GaveUp, class);
         }
         flight.retry += 1;
+        self.applications.retried(flight.client, self.now_ns);
         if self.driver.retargets {
             flight.avoid |= 1 << flight.server;
         }
@@ -348,9 +363,12 @@ impl<'a> World<'a> {
     /// A call has failed: the application calls again, or gives the operation up.
     fn call_failed(&mut self, slot: u32, outcome: Outcome, class: u8) {
         let flight = self.flights.get(slot);
+        let Class { worth_another_call, base_ms, .. } = self.classes[usize::from(class)];
+        let asked_for = base_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
         if self.plan.backoff.is_some()
-            && self.classes[usize::from(class)].worth_another_call
-            && let Some(pause) = self.pauses[slot as usize].next(&mut flight.random)
+            && worth_another_call
+            && let Some(pause) = self.pauses[slot as usize].next_after(asked_for, &mut flight.random)
+            && self.applications.allows(flight.client, Call::Retry, self.now_ns, &mut flight.random)
         {
             // The deadline of the call that failed is void.
             flight.epoch = flight.epoch.wrapping_add(1);
@@ -362,6 +380,12 @@ impl<'a> World<'a> {
     fn end(&mut self, slot: u32, outcome: Outcome, class: u8) {
         let flight = self.flights.get(slot);
         self.tally.end(flight, outcome, class, self.now_ns);
+        // A deadline that passed is no word of the servers'.
+        if outcome != Outcome::TimedOut {
+            let rejected = self.classes[usize::from(class)].rejected;
+            let verdict = if rejected { Verdict::Rejected } else { Verdict::Served };
+            self.applications.told(Signal::Operation, flight, verdict, self.now_ns);
+        }
         self.idle.push(flight.client);
         self.flights.remove(slot);
     }

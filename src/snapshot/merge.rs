@@ -36,7 +36,7 @@ impl Snapshot {
 }
 
 impl ServerStats {
-    fn merge_after(&mut self, next: &Self) {
+    pub(super) fn merge_after(&mut self, next: &Self) {
         self.attempts += next.attempts;
         self.rejected += next.rejected;
         self.retargeted += next.retargeted;

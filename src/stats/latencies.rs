@@ -1,5 +1,7 @@
 //! A distribution of times: an HDR histogram in microseconds beside the exact sum.
 
+mod encoding;
+
 use hdrhistogram::Histogram;
 
 /// Times above this are recorded as this, and counted as clipped.

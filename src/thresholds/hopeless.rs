@@ -26,10 +26,10 @@ pub struct Hopeless {
 }
 
 impl Hopeless {
-    /// Nothing yet; `None` where nobody asked.
+    /// Nothing yet; `None` where nobody asked, and in a shard, which knows a part of the load alone.
     pub fn of(facts: &TrialFacts) -> Option<Self> {
         let conditions = facts.plan.thresholds.abort_when.len();
-        (conditions > 0).then(|| Self {
+        (conditions > 0 && !facts.plan.is_part()).then(|| Self {
             facts: facts.clone(),
             sums: Accumulated::new(&facts.plan),
             held_ns: vec![0; conditions],

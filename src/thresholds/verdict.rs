@@ -18,9 +18,10 @@ pub struct Verdict {
 }
 
 /// A verdict for each `fail_if` of the trial's plan, in its order. A trial that a knob began or ended gets none: how long it
-/// was, and after what, was in somebody's hand.
+/// was, and after what, was in somebody's hand. Neither does a shard: thresholds are about the whole load.
 pub fn evaluate(summary: &Summary) -> Vec<Verdict> {
-    if summary.facts.plan.live || summary.early == Some(Early::TakenOver) {
+    let plan = &summary.facts.plan;
+    if plan.live || plan.is_part() || summary.early == Some(Early::TakenOver) {
         return Vec::new();
     }
     let conditions = summary.facts.plan.thresholds.fail_if.iter();
@@ -53,11 +54,6 @@ impl Condition {
         let row = serde_json::to_value(summary_row(summary, segment, operation)).ok()?;
         let Ok(value) = self.metric.of(|column| Ok::<_, Infallible>(row[column].as_f64()));
         value
-    }
-
-    /// Whether it holds there; `None` when nobody can tell.
-    pub fn holds(&self, summary: &Summary) -> Option<bool> {
-        self.value(summary).map(|value| self.is_met_by(value))
     }
 
     /// A value of its figure as people read it.
@@ -159,7 +155,10 @@ mod tests {
             told,
             [(false, "5.0%"), (true, "5.0%"), (false, "95.0/s"), (true, "no data"), (true, "no data")]
         );
-        let asked = |text: &str| text.parse::<Condition>().unwrap().holds(&summary(&[]));
+        let asked = |text: &str| {
+            let condition = text.parse::<Condition>().unwrap();
+            condition.value(&summary(&[])).map(|value| condition.is_met_by(value))
+        };
         assert_eq!(
             [asked("error_rate < 6%"), asked("error_rate < 5%"), asked("latency_p99_9 < 1h")],
             [Some(true), Some(false), None]

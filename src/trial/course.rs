@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::knobs::{Knobs, Step, Successor};
 use super::timeline::{self, Happening, Next, Timeline};
 use super::underway::{Engine, Underway};
-use super::{Ground, Setup};
+use super::{Ground, Setup, start};
 use crate::interrupts::Interrupts;
 use crate::knobs::{Turn, Turns};
 use crate::progress::Progress;
@@ -60,6 +60,7 @@ impl<'a> Course<'a> {
         if let Some(stub) = &setup.stub {
             stub.begin().await?;
         }
+        start::come(&setup.plan).await?;
         let trial = Underway::begin(engine, facts, setup, ground, 0, Some(writer)).await?;
         Ok(Self {
             first: setup,
@@ -76,6 +77,12 @@ impl<'a> Course<'a> {
             stopping: false,
             trouble: None,
         })
+    }
+
+    /// With something more to read beside the first trial's numbers.
+    pub fn noting(mut self, note: Option<String>) -> Self {
+        self.trial.note(note);
+        self
     }
 
     /// Lets the load run and passes on what is heard, until the last trial's engine is done, nothing of ours is on any

@@ -120,7 +120,7 @@ impl<'a> Knobs<'a> {
             u32::try_from(self.variants.iter().filter(|v| **v == setup.variant).count()).unwrap_or(0);
         self.next = Some(self.wanted.clone());
         self.preparing = Some(Box::pin(async move {
-            let engine = Engine::start(&setup, drop).await?;
+            let engine = Engine::start(&setup).await?;
             // The plan is one for this time: what is cut there would be cut elsewhere.
             ensure!(
                 Instant::now() < at + LATE,

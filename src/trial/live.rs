@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::Setup;
 use crate::client::merge::Resolved;
-use crate::client::version::DRIVER_VERSION;
 use crate::engine;
 use crate::knobs::Turn;
 use crate::plan::client::OptionSource;
@@ -168,7 +167,7 @@ pub fn setup(first: &Setup, stand: &Stand, place: Place, since_go: Duration) -> 
     plan.overloads = overloads(&plan, stand, measured_so_far);
 
     let settings = options(&original, stand);
-    let target = first.target.with(&settings, DRIVER_VERSION).map_err(|error| error.to_string())?;
+    let target = first.target.with(&settings, &plan.driver()).map_err(|error| error.to_string())?;
     plan.client.extend(settings);
     let (knobs, before) = (stand.knobs(&first.plan), original.knobs(&first.plan));
     let changed: Vec<(String, String)> =

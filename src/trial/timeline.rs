@@ -136,7 +136,9 @@ async fn follow(
     happenings: mpsc::Sender<Happening>,
     end: CancellationToken,
 ) -> anyhow::Result<()> {
-    let each = plan.overloads.iter().map(|overload| async {
+    // One shard does for all what is done to servers.
+    let overloads = if plan.leads() { &plan.overloads[..] } else { &[] };
+    let each = overloads.iter().map(|overload| async {
         let followed = follow_one(&plan, overload, &bench, go, &happenings, &end).await;
         if followed.is_err() {
             end.cancel();

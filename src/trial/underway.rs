@@ -8,14 +8,17 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::child;
 use super::staleness::Probing;
 use super::watch::Watch;
 use super::{Ground, Keeping, REPORTS, Setup};
 use crate::control::Control;
+use crate::driver;
 use crate::engine;
+use crate::plan::Driver;
 use crate::plan::timeline::nanos;
 use crate::results::{Early, EndFacts, Summary, TrialFacts, Writer};
-use crate::snapshot::{Driver, Event, Preparing, Report, ServerFacts, Snapshot, Totals};
+use crate::snapshot::{Event, Report, ServerFacts, Snapshot, Totals};
 
 /// An engine that has prepared everything and waits for Go.
 pub struct Engine {
@@ -26,21 +29,26 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts it. `preparing` hears how the data load goes on.
+    /// Starts it: in this process, or in a child when another driver is to make the load. The data has to be there.
     ///
     /// # Errors
     /// What keeps it from being ready.
-    pub async fn start(setup: &Setup, mut preparing: impl FnMut(Preparing)) -> anyhow::Result<Self> {
+    pub async fn start(setup: &Setup) -> anyhow::Result<Self> {
         let (control, requests) = mpsc::channel(4);
         let (sender, reports) = mpsc::channel(REPORTS);
-        let task = engine::run(Arc::clone(&setup.plan), setup.target.uri.clone(), requests, sender);
-        let task = AbortOnDropHandle::new(tokio::spawn(task));
-        let driver = Driver { name: String::new(), version: String::new() };
-        let mut engine = Self { task, control, reports, driver };
+        let (plan, uri) = (Arc::clone(&setup.plan), setup.target.uri.clone());
+        let task = match &setup.plan.driver {
+            None => tokio::spawn(engine::run(plan, uri, requests, sender)),
+            Some(driver) => {
+                let launch = driver::launch(driver)?;
+                tokio::spawn(child::run(launch, driver.clone(), plan, uri, requests, sender))
+            }
+        };
+        let task = AbortOnDropHandle::new(task);
+        let mut engine = Self { task, control, reports, driver: setup.plan.driver() };
         loop {
             match engine.report().await? {
                 Report::Hello(driver) => engine.driver = driver,
-                Report::Preparing(data) => preparing(data),
                 Report::Ready => return Ok(engine),
                 Report::Snapshot(_) | Report::Closed(_) | Report::Done(_) => {
                     bail!("the engine began before it was told to")
@@ -65,7 +73,7 @@ impl Engine {
             params: setup.params.clone(),
             knobs: setup.knobs.clone(),
             options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
-            go: Timestamp::now(),
+            go: setup.plan.shard.and_then(|shard| shard.start_at).unwrap_or_else(Timestamp::now),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
@@ -180,7 +188,8 @@ impl Underway {
         snapshot: Box<Snapshot>,
     ) -> anyhow::Result<(Vec<ServerFacts>, Vec<Event>)> {
         // Asked now, so that what they say is of this interval's end; none is waited for a second.
-        let mut facts = self.ground.bench.facts().await;
+        let leads = self.facts.plan.leads();
+        let mut facts = if leads { self.ground.bench.facts().await } else { Vec::new() };
         if let Some(probing) = &self.probing {
             probing.add_to(&mut facts, snapshot.end_ns);
         }
@@ -219,6 +228,11 @@ impl Underway {
     /// Whether its warm-up is over.
     pub fn is_measured(&self) -> bool {
         self.go.elapsed() >= self.facts.plan.load.warmup.duration()
+    }
+
+    /// Something more that people should read beside the numbers.
+    pub fn note(&mut self, note: Option<String>) {
+        self.notes.extend(note);
     }
 
     /// It ends before its time as it is meant to; `note` is what people read of that under its numbers.

@@ -296,8 +296,19 @@ fn help_is_there_and_true() {
     };
     let top = help(&["--help"]);
     assert!(top.contains("Exit codes:") && !top.contains("keeper"), "{top}");
-    let commands =
-        ["run", "check", "profiles", "calibrate", "lab", "compare", "report", "export", "completions", "man"];
+    let commands = [
+        "run",
+        "check",
+        "profiles",
+        "calibrate",
+        "lab",
+        "compare",
+        "report",
+        "export",
+        "merge",
+        "completions",
+        "man",
+    ];
     for subcommand in commands {
         let text = help(&[subcommand, "--help"]);
         assert!(top.contains(subcommand) && text.contains("Usage:"), "{text}");
@@ -323,7 +334,7 @@ fn help_is_there_and_true() {
             "run" => args.push("--dry-run"),
             "calibrate" => args.extend(["--duration", "500ms"]),
             // They take runs, which nobody has made here.
-            "compare" | "report" => continue,
+            "compare" | "report" | "merge" => continue,
             _ => {}
         }
         let mut command = overdrive(args);

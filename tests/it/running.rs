@@ -10,7 +10,7 @@ use mongodb::Client;
 use overdrive::client::merge::resolve_options;
 use overdrive::client::options;
 use overdrive::client::uri::Uri;
-use overdrive::client::version::DRIVER_VERSION;
+use overdrive::client::{connect, shut_down, wait_for_primary};
 use overdrive::control::Control;
 use overdrive::engine;
 use overdrive::lab::Member;
@@ -18,6 +18,7 @@ use overdrive::plan::{Attempts, Plan};
 use overdrive::profile::{Overrides, Profile, Source, resolve};
 use overdrive::snapshot::{ErrorClass, ErrorLevel, Report, Snapshot, Totals};
 use overdrive::stats::OpStats;
+use overdrive::trial::prepare::prepare;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
@@ -51,9 +52,13 @@ pub struct Run<T> {
     names: Vec<String>,
 }
 
-/// Runs the engine alone. `ready` is awaited when everything is prepared, right before the load begins.
+/// Prepares the data and runs the engine alone. `ready` is awaited when everything is prepared, right before the load begins.
 pub async fn drive<T>(uri: &str, plan: &Plan, ready: impl AsyncFnOnce() -> T) -> Run<T> {
-    let target = resolve_options(&Uri::parse(uri).unwrap(), &plan.client, None, DRIVER_VERSION).unwrap();
+    let target = resolve_options(&Uri::parse(uri).unwrap(), &plan.client, None, &plan.driver()).unwrap();
+    let preparing = connect(&target.uri.control()).await.unwrap();
+    wait_for_primary(&preparing, &target.uri).await.unwrap();
+    prepare(&preparing, plan, drop).await.unwrap();
+    shut_down(preparing).await;
     let (control, requests) = mpsc::channel(4);
     let (sender, mut reports) = mpsc::channel(64);
     let running = tokio::spawn(engine::run(Arc::new(plan.clone()), target.uri, requests, sender));
@@ -71,7 +76,7 @@ pub async fn drive<T>(uri: &str, plan: &Plan, ready: impl AsyncFnOnce() -> T) ->
                 let names = plan.operations.iter().map(|o| o.name.clone()).collect();
                 return Run { snapshots, totals, before: before.unwrap(), names };
             }
-            Report::Hello(_) | Report::Preparing(_) | Report::Closed(_) => {}
+            Report::Hello(_) | Report::Closed(_) => {}
         }
     }
     panic!("the engine ended early: {:?}", running.await);

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use overdrive::interrupts::Interrupts;
 use overdrive::panics;
+use overdrive::plan::Driver;
 use overdrive::progress::Progress;
 use overdrive::report::human::{micros, percent, quotient, rate};
 use overdrive::results::TrialFacts;
-use overdrive::snapshot::Driver;
 use overdrive::tui::{Screen, Theme};
 use rustix::process::Signal;
 

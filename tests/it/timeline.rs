@@ -8,7 +8,6 @@ use bson::{Bson, Document, doc};
 use overdrive::client::merge::resolve_options;
 use overdrive::client::options;
 use overdrive::client::uri::Uri;
-use overdrive::client::version::DRIVER_VERSION;
 use overdrive::cluster::Cluster;
 use overdrive::interrupts::Interrupts;
 use overdrive::plan::Plan;
@@ -394,7 +393,7 @@ async fn a_panic_undoes_faults_like_any_other_end() {
     let out = tempfile::tempdir().unwrap();
     let uri = Uri::parse(&lab.uri).unwrap();
     let setup = Setup {
-        target: resolve_options(&uri, &plan.client, Some("overdrive-panics"), DRIVER_VERSION).unwrap(),
+        target: resolve_options(&uri, &plan.client, Some("overdrive-panics"), &plan.driver()).unwrap(),
         plan: Arc::new(plan),
         place: variants::Place::ONLY,
         variant: "base".to_owned(),

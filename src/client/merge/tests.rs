@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::client::version::DRIVER_VERSION;
+use crate::plan::Driver;
 
 fn setting(from: OptionSource, name: &str, value: Option<&str>) -> OptionSetting {
     OptionSetting { name: name.into(), value: value.map(str::to_owned), from }
@@ -15,7 +16,7 @@ fn set(name: &str, value: &str) -> OptionSetting {
 }
 
 fn resolve(uri: &str, settings: &[OptionSetting], version: &str) -> Result<Resolved, UriError> {
-    resolve_options(&Uri::parse(uri).unwrap(), settings, None, version)
+    resolve_options(&Uri::parse(uri).unwrap(), settings, None, &Driver::rust(version))
 }
 
 fn option<'a>(resolved: &'a Resolved, name: &str) -> (&'a str, OptionSource) {
@@ -266,14 +267,19 @@ proptest! {
 #[test]
 fn faults_that_go_by_name_hit_nobody_elses_connections() {
     let shop = Uri::parse("mongodb://127.0.0.1/?appName=shop").unwrap();
-    let resolved = resolve_options(&shop, &[], Some("overdrive-1"), "3.9.1").unwrap();
+    let resolved = resolve_options(&shop, &[], Some("overdrive-1"), &Driver::rust("3.9.1")).unwrap();
     assert_eq!(resolved.uri.option("appName").as_deref(), Some("overdrive-1"));
     assert_eq!(resolved.notices.len(), 1, "the name was somebody's choice");
     let unset = OptionSetting { name: "appName".to_owned(), value: None, from: OptionSource::Set };
-    let resolved = resolve_options(&shop, &[unset], Some("overdrive-1"), "3.9.1").unwrap();
+    let resolved = resolve_options(&shop, &[unset], Some("overdrive-1"), &Driver::rust("3.9.1")).unwrap();
     assert_eq!(resolved.uri.option("appName").as_deref(), Some("overdrive-1"));
-    let own = resolve_options(&Uri::parse("mongodb://127.0.0.1").unwrap(), &[], Some("overdrive-1"), "3.9.1")
-        .unwrap();
+    let own = resolve_options(
+        &Uri::parse("mongodb://127.0.0.1").unwrap(),
+        &[],
+        Some("overdrive-1"),
+        &Driver::rust("3.9.1"),
+    )
+    .unwrap();
     assert!(own.notices.is_empty(), "{:?}", own.notices);
 }
 
@@ -285,7 +291,8 @@ fn params_are_what_was_set_and_what_the_connection_string_sets() {
         OptionSetting { name: "maxPoolSize".into(), value: Some("9".into()), from: OptionSource::Set },
         OptionSetting { name: "maxIdleTimeMS".into(), value: None, from: OptionSource::Set },
     ];
-    let resolved = resolve_options(&Uri::parse(text).unwrap(), &settings, None, "3.9.1").unwrap();
+    let resolved =
+        resolve_options(&Uri::parse(text).unwrap(), &settings, None, &Driver::rust("3.9.1")).unwrap();
     let params = resolved.params(&settings);
     let shown: Vec<_> = params.iter().map(|(name, value)| (&**name, value.as_deref())).collect();
     assert_eq!(shown, [("maxPoolSize", Some("9")), ("maxIdleTimeMS", None), ("retryReads", Some("false"))]);

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
+
+use super::shard;
 use crate::cache;
 use crate::calibration::{Calibration, Key};
 use crate::cli::RunArgs;
 use crate::client::merge::{APP_NAME, Resolved, resolve_options};
 use crate::client::uri::Uri;
-use crate::client::version::DRIVER_VERSION;
 use crate::command::target::check_tls_files;
 use crate::command::{UsageError, resolve_plan, stub};
+use crate::driver;
 use crate::plan::Plan;
 use crate::plan::timeline::on_time;
 use crate::profile::Profile;
@@ -71,9 +74,18 @@ pub fn prepare_one(
     variant: Variant,
 ) -> Result<Prepared, UsageError> {
     let (mut written, note) = resolve_plan(profile, &args.load, &variant.settings)?;
+    let shard = shard::asked_for(args)?;
+    if let Some(shard) = shard {
+        written =
+            written.divided(shard).map_err(|what| UsageError::new(format!("--shard {shard}: {what}")))?;
+    }
     let mut notes = args.stub.as_ref().map_or_else(Vec::new, |script| stub::adapt(&mut written, script));
     let mut plan = written.clone();
+    if let Some(driver) = &plan.driver {
+        driver::launch(driver).map_err(|error| UsageError::new(format!("{error:#}")))?;
+    }
     plan.overloads.retain(|overload| on_time(&plan.load, overload).is_some());
+    notes.extend(shard.and_then(shard::note));
     let target = resolve_target(uri, &plan)?;
     let doubts = doubts(&written, Options(Some(&target.options)));
     notes.extend(target.notices.iter().cloned().chain(note).chain(doubts).chain(beyond_this_machine(&plan)));
@@ -135,11 +147,20 @@ pub fn length(variants: &[Prepared], places: &[Place]) -> Duration {
 
 fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {
     let faults_go_by_name = plan.overloads.iter().any(|overload| overload.fault.goes_by_name());
-    let scope = faults_go_by_name.then(|| format!("{APP_NAME}-{:08x}", rand::random::<u32>()));
+    let scope = faults_go_by_name.then(|| format!("{APP_NAME}-{:08x}", run_number(plan)));
     let target =
-        resolve_options(uri, &plan.client, scope.as_deref(), DRIVER_VERSION).map_err(UsageError::new)?;
+        resolve_options(uri, &plan.client, scope.as_deref(), &plan.driver()).map_err(UsageError::new)?;
     check_tls_files(&target.uri)?;
     Ok(target)
+}
+
+/// A number that no other run has, and all shards of one load do: what is put on connections of this name must meet all of
+/// them.
+fn run_number(plan: &Plan) -> u32 {
+    let Some(start_at) = plan.shard.and_then(|shard| shard.start_at) else { return rand::random() };
+    let of_all = format!("{start_at} {} {} {}", plan.seed, plan.data.database, plan.data.collection);
+    let digest = Sha256::digest(of_all);
+    u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
 }
 
 /// Whether the plan asks for more than this machine was seen to make, if it was calibrated.

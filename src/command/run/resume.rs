@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::matrix::Prepared;
-use crate::client::version::DRIVER_VERSION;
 use crate::command::{Outcome, UsageError};
+use crate::plan::Driver;
 use crate::results::resume::Earlier;
 use crate::results::run_json::without_uris;
 use crate::results::{HostFacts, RunFacts};
@@ -66,6 +66,7 @@ pub fn nothing_left(earlier: &Earlier) -> anyhow::Result<Outcome> {
             notes: Vec::new(),
             earlier: earlier.trials.clone(),
             search: None,
+            shards: None,
         };
         directory.finish(&facts, &[])?;
     }
@@ -78,8 +79,9 @@ fn difference(stored: &Value, place: &Place, variant: &Prepared) -> Option<Strin
     if stored["variant"] != variant.variant.name.as_str() || stored["repeat"] != place.repeat {
         return Some(format!("it was {}", stored["variant"]));
     }
-    if stored["driver_version"] != DRIVER_VERSION {
-        return Some(format!("its driver was {}", stored["driver_version"]));
+    let Driver { name, version } = variant.plan.driver();
+    if stored["driver"] != name || stored["driver_version"] != version {
+        return Some(format!("its driver was {}:{}", stored["driver"], stored["driver_version"]));
     }
     let notes = stored["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
     if script(notes) != script(variant.notes.iter().map(String::as_str)) {

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::trials::{SIMULATED, Wanted};
 use crate::client::options;
-use crate::client::version::Version;
 use crate::command::UsageError;
 use crate::compare::trial::{Trial, load, run_json};
 use crate::metric::Metric;
@@ -90,12 +89,12 @@ impl Measured {
             let plan: Plan = serde_json::from_value(stored["plan"].clone()).map_err(|error| {
                 UsageError::new(format!("the plan of variant '{name}' cannot be understood: {error}"))
             })?;
-            let measured_by =
-                stored["driver_version"].as_str().filter(|version| Version::parse(version).is_some());
-            let mut model = self.model.clone();
-            model.driver = model.driver.or_else(|| measured_by.map(str::to_owned));
+            let text = |key: &str| stored[key].as_str().unwrap_or_default();
+            // A driver that is not known is taken for the one of this build.
+            let driver = format!("{}:{}", text("driver"), text("driver_version")).parse().ok();
             let client = in_effect(stored);
-            let plan = Plan { model: Some(model), client, thresholds: Thresholds::default(), ..plan };
+            let model = Some(self.model.clone());
+            let plan = Plan { model, driver, client, thresholds: Thresholds::default(), ..plan };
             let variant = Variant { name: name.to_owned(), settings: varied(stored) };
             wanted.push(Wanted::new(variant, plan, Vec::new())?);
         }

@@ -13,13 +13,12 @@ use crate::command::run::matrix;
 use crate::command::{Outcome, UsageError};
 use crate::interrupts::Interrupts;
 use crate::plan::timeline::nanos;
-use crate::plan::{Assumptions, Plan};
+use crate::plan::{self, Assumptions, Plan};
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::results::{Early, EndFacts, HostFacts, RunDirectory, RunFacts, Summary, TrialFacts, Writer};
 use crate::simulate::driver::Driver;
 use crate::simulate::{GO, Told, simulate};
-use crate::snapshot;
 use crate::stats::ratio;
 use crate::thresholds::hopeless::{self, Hopeless};
 use crate::thresholds::{Verdict, evaluate};
@@ -47,8 +46,8 @@ impl Wanted {
     pub fn new(variant: Variant, plan: Plan, mut notes: Vec<String>) -> Result<Self, UsageError> {
         let model = plan.model.clone().unwrap_or_default();
         settings::check(&plan, &model).map_err(UsageError::new)?;
-        let options = settings::options(&plan, &model).map_err(UsageError::new)?;
-        let driver = settings::driver(&options, &model).map_err(UsageError::new)?;
+        let options = settings::options(&plan).map_err(UsageError::new)?;
+        let driver = settings::driver(&options, &plan, &model).map_err(UsageError::new)?;
         notes.extend(options.notices.iter().cloned());
         notes.extend(settings::notes(&plan));
         Ok(Self { variant, plan, options, model, driver, notes })
@@ -128,10 +127,7 @@ impl Trials {
             trial: place.trial,
             variant: variant.name.clone(),
             repeat: place.repeat,
-            driver: snapshot::Driver {
-                name: SIMULATED.to_owned(),
-                version: settings::driver_version(model).to_owned(),
-            },
+            driver: plan::Driver { name: SIMULATED.to_owned(), version: shown(&plan.driver()) },
             server_versions: vec![SIMULATED.to_owned()],
             mechanism: settings::mechanism(&plan),
             params,
@@ -219,6 +215,7 @@ impl Trials {
             notes: (!complete).then_some(short).into_iter().collect(),
             earlier: Vec::new(),
             search: None,
+            shards: None,
         };
         self.directory.finish(&facts, summaries)?;
         Ok(self.directory.path().to_owned())
@@ -239,4 +236,9 @@ impl Wanted {
     fn params(&self) -> Vec<(String, Option<String>)> {
         matrix::params_of(&self.options, &self.plan, &self.variant)
     }
+}
+
+/// A simulated driver's version: as it is written where one is asked for, so that those of several languages are told apart.
+fn shown(driver: &plan::Driver) -> String {
+    if driver.is_rust() { driver.version.clone() } else { driver.to_string() }
 }

@@ -39,7 +39,11 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
         // A key that an older version did not know is as good as one without a value.
         let (mine, other) = (ours.get(key).unwrap_or(&Value::Null), theirs.get(key).unwrap_or(&Value::Null));
         let mut leaves = Vec::new();
-        collect(key, mine, other, &mut leaves);
+        match key.as_str() {
+            // Which part of a load it is, and when that began, changes nothing; of how many, what else the servers had to do.
+            "shard" => collect("shard.count", &mine["count"], &other["count"], &mut leaves),
+            _ => collect(key, mine, other, &mut leaves),
+        }
         if a.live == "true" && b.live == "true" {
             // How long each was, and how far into it an overload began, is when a hand turned a knob.
             leaves.retain(|leaf| !OF_THE_MOMENT.iter().any(|key| leaf.contains(key)));
@@ -68,7 +72,7 @@ fn part_of_plan(key: &str) -> Option<Part> {
         // What is asked of a run changes nothing of what it does.
         "profile" | "description" | "seed" | "client" | "live" | "thresholds" => None,
         "data" => Some(Part::Data),
-        "load" => Some(Part::Load),
+        "load" | "shard" => Some(Part::Load),
         "operations" => Some(Part::Operations),
         "overloads" => Some(Part::Overload),
         "attempts" | "staleness" => Some(Part::Measuring),

@@ -42,6 +42,20 @@ fn another_load_is_refused_unless_it_is_what_varies() {
 }
 
 #[test]
+fn a_shard_is_compared_with_shards_of_as_many_alone() {
+    let shard = |index: u32, count: u32, start_at: &str| {
+        with_plan(json!({"seed": 1, "shard": {"index": index, "count": count, "start_at": start_at}}))
+    };
+    let whole = with_plan(json!({"seed": 1, "shard": null}));
+    assert!(checked(shard(0, 4, "2026-01-01T00:00:00Z"), shard(1, 4, "2026-01-02T00:00:00Z"), &[]).is_ok());
+    assert!(checked(whole.clone(), with_plan(json!({"seed": 1})), &[]).is_ok(), "of an older version");
+    for other in [whole, shard(0, 8, "2026-01-01T00:00:00Z")] {
+        let refused = checked(shard(0, 4, "2026-01-01T00:00:00Z"), other, &[]).unwrap_err();
+        assert!(refused.contains("shard.count is 4 and"), "{refused}");
+    }
+}
+
+#[test]
 fn every_part_is_told_by_its_name() {
     for (key, name) in [
         ("data", "data"),

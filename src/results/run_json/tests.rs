@@ -25,6 +25,7 @@ fn facts() -> RunFacts {
         notes: Vec::new(),
         earlier: Vec::new(),
         search: None,
+        shards: None,
     }
 }
 

@@ -305,6 +305,7 @@ fn trials_of_a_run_share_its_files() {
         earlier: Vec::new(),
         notes: Vec::new(),
         search: None,
+        shards: None,
     };
     directory.finish(&facts, &trials).unwrap();
     let files: std::collections::BTreeSet<String> = std::fs::read_dir(directory.path())

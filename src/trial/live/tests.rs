@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::client::merge::resolve_options;
 use crate::client::uri::Uri;
+use crate::plan::Driver;
 use crate::plan::timeline::segments;
 use crate::results::testing;
 use crate::trial::Keeping;
@@ -13,7 +14,7 @@ fn first(plan: Plan) -> Setup {
         |name: &str, value: &str, from| OptionSetting { name: name.into(), value: Some(value.into()), from };
     let options = [set("retryReads", "false", OptionSource::Profile)];
     Setup {
-        target: resolve_options(&uri, &options, Some("overdrive-1"), DRIVER_VERSION).unwrap(),
+        target: resolve_options(&uri, &options, Some("overdrive-1"), &Driver::built_in()).unwrap(),
         plan: Arc::new(plan),
         place: Place::ONLY,
         variant: "base".to_owned(),

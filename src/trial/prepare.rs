@@ -1,4 +1,4 @@
-//! Before the load: a primary, and the documents the load works on.
+//! Before the load: the documents it works on.
 //!
 //! overdrive only writes in its own namespace. It knows its collection by the UUID that a marker document in
 //! `overdrive.markers` of the same database names, written before the first document; another collection that holds
@@ -7,20 +7,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use bson::{Bson, Document, doc};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use mongodb::error::Error;
 use mongodb::{Client, Collection, Database};
 use sha2::{Digest, Sha256};
-use tokio::sync::mpsc;
 
 use crate::client::errors;
 use crate::document::{Compiled, Draw};
 use crate::operation::execute::BESIDE;
 use crate::owner;
 use crate::plan::{Data, Plan};
-use crate::snapshot::{Preparing, Report};
+use crate::snapshot::Preparing;
 
 /// Where markers live, beside the data.
 pub const MARKERS: &str = "overdrive.markers";
@@ -34,11 +33,11 @@ const PARALLEL: usize = 4;
 /// A batch that fails this often in a row, backing off each time, is given up: about a minute and a half.
 const TRIES: u32 = 20;
 
-/// Sees to it that the data is there as the plan wants it.
+/// Sees to it that the data is there as the plan wants it. `preparing` hears how the data load goes on.
 ///
 /// # Errors
 /// When the namespace is somebody else's, another run works on it, or documents cannot be stored.
-pub async fn prepare(client: &Client, plan: &Plan, reports: &mpsc::Sender<Report>) -> anyhow::Result<()> {
+pub async fn prepare(client: &Client, plan: &Plan, preparing: impl FnMut(Preparing)) -> anyhow::Result<()> {
     let database = client.database(&plan.data.database);
     let data: Collection<Document> = database.collection(&plan.data.collection);
     let marker = Marker { markers: database.collection(MARKERS), collection: plan.data.collection.clone() };
@@ -75,7 +74,7 @@ pub async fn prepare(client: &Client, plan: &Plan, reports: &mpsc::Sender<Report
     index(&database, plan).await?;
     let uuid = identity(&database, &plan.data.collection).await?;
     marker.write(doc! { "uuid": uuid, "made": made, "fingerprint": &fingerprint }).await?;
-    load(&data, plan, reports).await?;
+    load(&data, plan, preparing).await?;
     marker.write(doc! { "pristine": !writes }).await
 }
 
@@ -137,7 +136,7 @@ fn flag(marker: &Document, name: &str) -> bool {
 }
 
 /// What makes stored documents what they are.
-fn fingerprint(plan: &Plan) -> String {
+pub(super) fn fingerprint(plan: &Plan) -> String {
     let what = serde_json::json!([plan.seed, plan.data]);
     Sha256::digest(what.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -184,7 +183,7 @@ const DUPLICATE_KEY: i32 = 11000;
 async fn load(
     data: &Collection<Document>,
     plan: &Plan,
-    reports: &mpsc::Sender<Report>,
+    mut preparing: impl FnMut(Preparing),
 ) -> anyhow::Result<()> {
     let wanted = plan.data.documents;
     let template = Compiled::new(&plan.data.document, wanted);
@@ -214,8 +213,7 @@ async fn load(
     while let Some(batch) = running.next().await {
         stored += batch?;
         running.extend(starts.next().map(store));
-        let progress = Preparing { stored, wanted };
-        reports.send(Report::Preparing(progress)).await.context("nobody listens to the engine")?;
+        preparing(Preparing { stored, wanted });
     }
     if duplicates.load(Ordering::Relaxed) { all_there(data, plan).await } else { Ok(()) }
 }
@@ -244,7 +242,7 @@ fn only_duplicates(error: &Error) -> bool {
 
 /// Tries until it is done, or until it is clear that it will not be: preparing is not what is measured, so a server that
 /// rejects is asked again, with full-jitter backoff.
-async fn persist<F: Future<Output = mongodb::error::Result<()>>>(
+pub(super) async fn persist<F: Future<Output = mongodb::error::Result<()>>>(
     what: &str,
     mut attempt: impl FnMut() -> F,
 ) -> anyhow::Result<()> {
@@ -269,7 +267,7 @@ fn may_pass(error: &Error) -> bool {
         || matches!(errors::classify(error).kind.as_str(), "io" | "server_selection" | "pool_cleared")
 }
 
-fn failed(error: &Error, what: &str) -> anyhow::Error {
+pub(super) fn failed(error: &Error, what: &str) -> anyhow::Error {
     let class = errors::classify(error);
     let code = class.code.map(|code| format!(" (code {code} {})", class.code_name)).unwrap_or_default();
     anyhow!("{what} failed: {}{code}", errors::message(error))

@@ -1,0 +1,171 @@
+"""Workers: threads that carry one operation at a time."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from typing import Any, Callable, NamedTuple, Optional
+
+import failures
+from application import Pauses, Policy, deadline, has_deadline
+from attempts import Trace, trace_this_thread
+from failures import Failure, FailureClass
+from ledger import Ledger
+from operations import Statement, Target, Workload
+from records import ENDED_FAILED, GAVE_UP, OK, TIMED_OUT, Abandoned, Cell, Ended, Started
+from schedule import Segments
+from template import Draw
+
+
+class _Call(NamedTuple):
+    """What came of one call."""
+
+    outcome: int
+    failure: Optional[Failure] = None
+    # Whether another call may go better.
+    again: bool = False
+
+
+class Crew:
+    """The threads that carry operations, and what they share."""
+
+    def __init__(
+        self, plan: dict[str, Any], workload: Workload, segments: Segments, target: Target, ledger: Ledger,
+        died: Callable[[BaseException], None],
+    ) -> None:  # fmt: skip
+        self._workload, self._segments, self._target, self._ledger, self._died = workload, segments, target, ledger, died
+        self._seed = plan["seed"]
+        self._deadline, self._has_deadline = deadline(plan.get("timeout")), has_deadline(plan.get("timeout"))
+        self._policy = Policy(plan["backoff"]) if plan.get("backoff") else None
+        self._threads: list[threading.Thread] = []
+        # Waiting for an operation: one element each, because appending and taking need no lock.
+        self._idle: list[None] = []
+        # The open model: operations that are due; None ends a worker.
+        self.queue: queue.SimpleQueue[Optional[tuple[int, int]]] = queue.SimpleQueue()
+        # The closed model: nothing more is to be begun.
+        self.stopping = False
+        self._next = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._threads)
+
+    @property
+    def idle(self) -> int:
+        return len(self._idle)
+
+    def add_server(self) -> None:
+        """A worker of the open model."""
+        self._add(self._serve)
+
+    def add_repeater(self) -> None:
+        """A worker of the closed model."""
+        self._add(self._repeat)
+
+    def number_from(self, first: int) -> None:
+        self._next = itertools.count(first)
+
+    def next_number(self) -> int:
+        """The closed model: a number that no operation has."""
+        return next(self._next)
+
+    def join(self, seconds: float) -> bool:
+        """Waits until every worker has ended; whether they all did."""
+        until = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def dismiss(self) -> None:
+        """Takes all work away: what is under way has no outcome of its own any more."""
+        for trace in self._ledger.traces:
+            trace.dismissed = True
+        # No thread can be stopped from outside. One that was in the middle of recording something is through by then.
+        time.sleep(0.05)
+        for trace in self._ledger.traces:
+            cell = trace.cell
+            if cell is not None:
+                trace.end(ok=False)
+                self._ledger.records.append(Abandoned(self._now(), cell))
+
+    def _add(self, work: Callable[[Trace], None]) -> None:
+        trace = Trace(self._ledger)
+        self._ledger.traces.append(trace)
+        thread = threading.Thread(target=self._carry, args=(work, trace), name="worker", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _carry(self, work: Callable[[Trace], None], trace: Trace) -> None:
+        trace_this_thread(trace)
+        try:
+            work(trace)
+        except BaseException as error:  # Whatever it is, this trial's numbers are not whole.
+            self._died(error)
+
+    def _serve(self, trace: Trace) -> None:
+        while not trace.dismissed:
+            self._idle.append(None)
+            due = self.queue.get()
+            self._idle.pop()
+            if due is None:
+                return
+            self._perform(trace, *due)
+
+    def _repeat(self, trace: Trace) -> None:
+        while not self.stopping:
+            n = self.next_number()
+            self._perform(trace, n, self._now())
+
+    def _now(self) -> int:
+        return time.monotonic_ns() - self._ledger.go_ns
+
+    def _perform(self, trace: Trace, n: int, due_ns: int) -> None:
+        start_ns = self._now()
+        wait_ns = max(0, start_ns - due_ns)
+        statement, operation, draw = self._workload.instance(n)
+        cell = Cell(self._segments.at(due_ns), operation)
+        self._ledger.records.append(Started(start_ns, cell, wait_ns))
+        trace.begin(cell, has_cursor=statement.kind in ("find", "aggregate"))
+        pauses = Pauses.of_operation(self._policy, self._seed, n) if self._policy else None
+        calls = 1
+        while True:
+            call = self._call(statement, draw)
+            pause = pauses.next() if pauses is not None and call.again else None
+            if pause is None or trace.dismissed:
+                break
+            trace.next_call(given_up=call.outcome == TIMED_OUT)
+            if pause:
+                pauses.paused_ns += pause  # type: ignore[union-attr]
+                time.sleep(pause / 1e9)
+            # The same operation again: the same keys, the same documents.
+            statement, _, draw = self._workload.instance(n)
+            calls += 1
+        end_ns = self._now()
+        if trace.dismissed:
+            return
+        trace.end(call.outcome == OK)
+        backoff_ns = trace.backoff_ns + (pauses.paused_ns if pauses else 0)
+        self._ledger.records.append(
+            Ended(
+                end_ns, cell, call.outcome, calls, trace.retries, wait_ns, trace.checkout_ns, trace.attempt_ns,
+                backoff_ns, end_ns - start_ns, call.failure,
+            )  # fmt: skip
+        )
+
+    def _call(self, statement: Statement, draw: Draw) -> _Call:
+        """One call of the driver, as long as the application waits for it."""
+        try:
+            with self._deadline():
+                statement.execute(self._target, statement.render(draw))
+        except Exception as error:
+            return self._failed_call(error)
+        return _Call(OK)
+
+    def _failed_call(self, error: Exception) -> _Call:
+        failure = failures.classify(error)
+        # Without a deadline of the application's, a timeout is the driver's or the server's, and a failure.
+        if self._has_deadline and failures.is_timeout(error):
+            return _Call(TIMED_OUT, Failure(FailureClass("timeout"), failure.example), again=True)
+        again = self._policy is not None and failures.is_worth_another_call(error)
+        return _Call(GAVE_UP if failures.is_retryable_overload(error) else ENDED_FAILED, failure, again)
