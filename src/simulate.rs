@@ -11,9 +11,12 @@ mod application;
 pub mod driver;
 mod event;
 mod flight;
+mod overloads;
 mod pool;
 pub mod rules;
+mod runs;
 mod server;
+mod serving;
 pub mod settings;
 mod tally;
 #[cfg(test)]

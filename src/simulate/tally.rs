@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::flight::Flight;
 use super::rules::{Class, OK};
+use super::runs::{Run, Runs};
 use crate::plan::Plan;
 use crate::plan::timeline::{Segment, index_at, segments};
 use crate::snapshot::{ErrorCount, ErrorLevel, Generator, ServerStats, Snapshot, Totals};
+use crate::stats::OpStats;
 use crate::stats::sample::{AttemptEnd, Outcome};
-use crate::stats::{Latencies, OpStats};
 
 /// What is gathered of the interval that goes on, and what the whole trial comes to.
 #[derive(Debug)]
@@ -33,36 +34,6 @@ pub struct Tally {
     totals: Totals,
     sequence: u64,
     start_ns: u64,
-}
-
-/// The same time again and again: counted here, and recorded when another one comes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Run {
-    ns: u64,
-    count: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Runs {
-    lag: Run,
-    checkout: Run,
-    rejected: Run,
-}
-
-impl Run {
-    fn add(&mut self, ns: u64, times: &mut Latencies) {
-        if ns != self.ns {
-            self.end(times);
-            self.ns = ns;
-        }
-        self.count += 1;
-    }
-
-    fn end(&mut self, times: &mut Latencies) {
-        if self.count > 0 {
-            times.record_many_ns(self.ns, std::mem::take(&mut self.count));
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -279,9 +250,7 @@ impl Tally {
             *touched = false;
             let key = (place / self.operations, place % self.operations);
             let (runs, stats) = (&mut self.runs[place], &mut self.cells[place]);
-            runs.lag.end(&mut stats.lag);
-            runs.checkout.end(&mut stats.checkout);
-            runs.rejected.end(&mut stats.attempt_rejected);
+            runs.end(stats);
             cells.insert(key, std::mem::take(&mut self.cells[place]));
         }
         for (run, server) in self.checkouts.iter_mut().zip(&mut self.servers) {

@@ -8,7 +8,6 @@
 //!                                                                      end
 //! ```
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::application::Applications;
@@ -16,8 +15,8 @@ use super::driver::{Driver, select};
 use super::event::{Agenda, Event, Lane, NOBODY, What};
 use super::flight::{Flight, Flights, Neighbours, Step};
 use super::pool::Pools;
-use super::rules::{self, Change, Class, DEADLINE, FULL, OK, Rule};
-use super::server::{Fate, Holders, Server};
+use super::rules::{self, Class, DEADLINE, FULL, OK, Rule};
+use super::server::Server;
 use super::tally::Tally;
 use crate::document::{Random, Stream};
 use crate::flow::Verdict;
@@ -27,23 +26,23 @@ use crate::operation::mix::{Mix, Share};
 use crate::plan::flow::Signal;
 use crate::plan::model::Assumptions;
 use crate::plan::timeline::nanos;
-use crate::plan::{Backoff, Fault, Plan};
+use crate::plan::{Backoff, Plan};
 use crate::snapshot::{Generator, ServerFacts, Snapshot};
 use crate::stats::sample::{AttemptEnd, Outcome};
 
-/// Tickets for reads, which holders take.
-const READS: usize = 0;
+/// The kind of the tickets for reads, which holders take.
+pub const READS: usize = 0;
 
 /// Everything that is simulated.
 pub struct World<'a> {
-    plan: &'a Plan,
+    pub(super) plan: &'a Plan,
     driver: &'a Driver,
-    model: &'a Assumptions,
-    rules: Vec<Rule>,
+    pub(super) model: &'a Assumptions,
+    pub(super) rules: Vec<Rule>,
     classes: Vec<Class>,
     mix: Mix,
     /// One way, in nanoseconds.
-    wire_ns: u64,
+    pub(super) wire_ns: u64,
     deadline_ns: Option<u64>,
     /// What is planned.
     pub agenda: Agenda,
@@ -59,7 +58,7 @@ pub struct World<'a> {
     applications: Applications,
     /// Clients whose operation has just ended.
     pub idle: Vec<u32>,
-    now_ns: u64,
+    pub(super) now_ns: u64,
 }
 
 impl<'a> World<'a> {
@@ -230,60 +229,6 @@ impl<'a> World<'a> {
         }
     }
 
-    fn at_server(&mut self, event: Event) {
-        let server = &mut self.servers[usize::from(event.server)];
-        if let Some(held) = &mut server.stopped {
-            held.push_back(event);
-            return;
-        }
-        let kind = match event.slot {
-            NOBODY => READS,
-            _ => self.rules[usize::from(event.op)].tickets,
-        };
-        let fate = match event.what {
-            What::Arrives => server.ask(event, kind, self.now_ns),
-            What::Admitted => {
-                server.limiter.leave_queue(true);
-                server.enter(event, kind, self.now_ns)
-            }
-            _ => return self.served(event, kind),
-        };
-        match fate {
-            Fate::Started(ns) => {
-                self.agenda.plan(Event { at_ns: self.now_ns + ns, what: What::Served, ..event })
-            }
-            Fate::WaitsUntil(at_ns) => self.agenda.plan(Event { at_ns, what: What::Admitted, ..event }),
-            Fate::Rejected(class) => self.answer(Event { class, ..event }),
-            Fate::Queued => {}
-        }
-    }
-
-    fn served(&mut self, event: Event, kind: usize) {
-        let server = &mut self.servers[usize::from(event.server)];
-        server.tickets[kind].put_back(self.now_ns);
-        if event.slot != NOBODY {
-            self.answer(Event { class: OK, ..event });
-        } else if server.holders.is_some_and(|holders| holders.epoch == event.epoch) {
-            server.tickets[READS].queue.push_back(event);
-        }
-        self.let_in(usize::from(event.server), kind);
-    }
-
-    /// Lets those who wait for a ticket begin, as far as there are any.
-    fn let_in(&mut self, server: usize, kind: usize) {
-        while let Some((request, ns)) = self.servers[server].next(kind, self.now_ns) {
-            self.agenda.plan(Event { at_ns: self.now_ns + ns, what: What::Served, ..request });
-        }
-    }
-
-    fn answer(&mut self, event: Event) {
-        // Nobody hears what nobody waits for.
-        if self.flights.is_awaited(event.slot, event.epoch) {
-            let at_ns = self.now_ns + self.wire_ns;
-            self.agenda.follow(Lane::ToClient, Event { at_ns, what: What::Answered, ..event });
-        }
-    }
-
     /// A connection is free again: whoever waited for it goes on.
     fn release(&mut self, slot: u32) {
         let (client, server) = {
@@ -388,54 +333,6 @@ impl<'a> World<'a> {
         }
         self.idle.push(flight.client);
         self.flights.remove(slot);
-    }
-
-    /// An overload begins or ends on the servers that it hits.
-    pub fn change(&mut self, change: Change) {
-        let overload = &self.plan.overloads[change.overload];
-        for number in rules::hit(&overload.members, self.model.servers) {
-            let server = &mut self.servers[number];
-            match &overload.fault {
-                Fault::LimitRequests(fault) => {
-                    server.limiter.configure(change.on.then_some(fault.limit), self.now_ns);
-                    server.limiter_class = rules::class_of(change.overload);
-                }
-                Fault::FailCommand(_) => {
-                    let failpoint = rules::failpoint(self.plan, change.overload);
-                    server.failpoint = failpoint.filter(|_| change.on);
-                }
-                Fault::Tickets(fault) => {
-                    for (kind, limit) in [fault.read, fault.write].into_iter().enumerate() {
-                        let limit = limit.filter(|_| change.on);
-                        self.servers[number].tickets[kind].set_limit(limit, self.now_ns);
-                        self.let_in(number, kind);
-                    }
-                }
-                Fault::HoldTickets(fault) => {
-                    let (epoch, hold_ns) =
-                        (u32::from(rules::class_of(change.overload)), nanos(fault.hold.duration()));
-                    server.holders = change.on.then_some(Holders { epoch, hold_ns });
-                    let holder = Event {
-                        at_ns: self.now_ns,
-                        slot: NOBODY,
-                        epoch,
-                        op: 0,
-                        server: u8::try_from(number).unwrap_or(u8::MAX),
-                        class: OK,
-                        what: What::Served,
-                    };
-                    let count = if change.on { fault.count } else { 0 };
-                    server.tickets[READS].queue.extend((0..count).map(|_| holder));
-                    self.let_in(number, READS);
-                }
-                Fault::Stall {} if change.on => server.stopped = Some(VecDeque::new()),
-                Fault::Stall {} => {
-                    let held = server.stopped.take().unwrap_or_default();
-                    held.into_iter().for_each(|event| self.at_server(event));
-                }
-                _ => {}
-            }
-        }
     }
 
     /// The interval up to now.
