@@ -28,6 +28,9 @@
 //! engine knows nothing of labs, faults, files or screens, so that it can run in another process. Thresholds are the
 //! coordinator's, too: it stops a trial that has become hopeless as it does when a user asks for an end.
 //!
+//! A simulation ([`simulate`]) takes the place of trial and engine: it carries a plan out in virtual time, and makes the same
+//! snapshots.
+//!
 //! A search for the largest rate is a run of which each trial follows from what those before came to; which one does is
 //! a pure function of that ([`search`]).
 //!

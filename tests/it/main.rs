@@ -23,6 +23,7 @@ mod running;
 mod screen;
 mod search;
 mod shards;
+mod simulate;
 mod staleness;
 mod support;
 mod tables;

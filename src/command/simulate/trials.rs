@@ -50,6 +50,8 @@ impl Wanted {
         let driver = settings::driver(&options, &plan, &model).map_err(UsageError::new)?;
         notes.extend(options.notices.iter().cloned());
         notes.extend(settings::notes(&plan));
+        // All that was assumed is told in the files.
+        let plan = Plan { model: Some(model.clone()), ..plan };
         Ok(Self { variant, plan, options, model, driver, notes })
     }
 }
