@@ -7,6 +7,7 @@ mod limits;
 mod merge;
 mod report;
 mod shard;
+mod simulate;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub use self::limits::LimitArgs;
 pub use self::merge::MergeArgs;
 pub use self::report::ReportArgs;
 pub use self::shard::{ShardArg, ShardArgs, in_bounds as shard_in_bounds};
+pub use self::simulate::{SimulateArgs, SimulationUi};
 use crate::plan::{Attempts, Driver};
 use crate::profile::{FAULT_KINDS, condition, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
@@ -52,6 +54,7 @@ Examples:
   overdrive calibrate                              what this machine can do
   overdrive run --ui lines                         a line each second instead of the screen
   overdrive check my.toml                          what a profile comes to, without connecting
+  overdrive simulate my.toml                       what it would come to, by a model, at any scale
   overdrive compare results/A results/B            what is better and what is worse
   overdrive report results/A -o report.html        a page to look at, print or pass on
   overdrive merge shards/*                         one run of what several machines have made
@@ -68,6 +71,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Show what a profile comes to, without connecting
     Check(CheckArgs),
+    /// Carry a profile out in virtual time, on a model of clients, drivers and servers
+    Simulate(Box<SimulateArgs>),
     /// Say what is better and what is worse between runs, or within one
     Compare(CompareArgs),
     /// Make a page of runs: tables, plots and verdicts in one file, or Markdown

@@ -16,6 +16,7 @@ pub mod profiles;
 pub mod report;
 pub mod restore;
 pub mod run;
+pub mod simulate;
 pub mod stub;
 pub mod target;
 

@@ -28,6 +28,9 @@
 //! engine knows nothing of labs, faults, files or screens, so that it can run in another process. Thresholds are the
 //! coordinator's, too: it stops a trial that has become hopeless as it does when a user asks for an end.
 //!
+//! A simulation ([`simulate`]) takes the place of trial and engine: it carries a plan out in virtual time, and makes the same
+//! snapshots.
+//!
 //! A search for the largest rate is a run of which each trial follows from what those before came to; which one does is
 //! a pure function of that ([`search`]).
 //!
@@ -70,6 +73,7 @@ pub mod progress;
 pub mod report;
 pub mod results;
 pub mod search;
+pub mod simulate;
 pub mod snapshot;
 pub mod stats;
 pub mod stderr;
@@ -92,6 +96,7 @@ use command::Outcome;
 pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Run(args) => command::run::run(*args).await,
+        Command::Simulate(args) => command::simulate::run(*args).await,
         Command::Check(args) => command::check::run(&args),
         Command::Compare(args) => command::compare::run(&args),
         Command::Report(args) => command::report::run(&args),

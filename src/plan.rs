@@ -7,6 +7,7 @@ pub mod driver;
 pub mod flow;
 pub mod gate;
 pub mod load;
+pub mod model;
 pub mod operation;
 pub mod overload;
 pub mod shard;
@@ -26,6 +27,7 @@ pub use flow::{
 };
 pub use gate::{GateSettings, Generation, Limit};
 pub use load::{Arrivals, Load, Model, Stage};
+pub use model::Assumptions;
 pub use operation::{Action, Operation};
 pub use overload::{
     FailCommand, Fault, HoldTickets, LatencyEvent, LimitConnections, LimitRequests, Mechanism, Members,
@@ -78,6 +80,9 @@ pub struct Plan {
     /// What the trial must not come to.
     #[serde(default)]
     pub thresholds: Thresholds,
+    /// What a simulation of it assumes; `None` for the usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Assumptions>,
     /// Which part of a load this is that several processes make; `None` for all of it. `load` is this part's own.
     #[serde(default)]
     pub shard: Option<Shard>,

@@ -16,6 +16,7 @@ mod fields;
 mod flow;
 pub mod load;
 mod mistakes;
+mod model;
 mod operations;
 mod overloads;
 pub mod overrides;
@@ -32,14 +33,17 @@ mod value;
 
 use toml::de::DeTable;
 
-use crate::plan::{Backoff, Data, Driver, Flow, Operation, OptionSetting, Overload, Staleness, Timeout};
+use crate::plan::{
+    Assumptions, Backoff, Data, Driver, Flow, Operation, OptionSetting, Overload, Staleness, Timeout,
+};
 use crate::thresholds::Thresholds;
 
+pub use action::commands;
 pub use client::CheckOption;
 pub use describe::describe;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use fault::KINDS as FAULT_KINDS;
-pub use flow::Parts;
+pub use flow::{BACKOFF as USUAL_BACKOFF, Parts};
 pub use load::WrittenLoad;
 pub use overrides::{OverrideErrors, Overrides};
 pub use resolve::{resolve, stretched};
@@ -83,6 +87,8 @@ pub struct Profile {
     pub staleness: Option<Staleness>,
     /// `[thresholds]`
     pub thresholds: Thresholds,
+    /// `[model]`; `None` for the usual.
+    pub model: Option<Assumptions>,
     /// What was probably not meant; never an error.
     pub warnings: Diagnostics,
 }
@@ -136,6 +142,7 @@ fn read_document(
     let [Parts { flow, backoff }, flow_numbers] = flow::read(&mut root, &load);
     let staleness = staleness::read(&mut root);
     let thresholds = thresholds::read(&mut root, &overloads);
+    let model = model::read(&mut root);
     refuse_uri(&mut root);
     root.finish();
     Some(Profile {
@@ -154,6 +161,7 @@ fn read_document(
         flow_numbers,
         staleness,
         thresholds,
+        model,
         warnings: Diagnostics::default(),
     })
 }

@@ -14,7 +14,7 @@
 //! ```
 
 pub mod accumulated;
-mod checks;
+pub(crate) mod checks;
 pub(crate) mod csv_file;
 mod end_tables;
 pub(crate) mod facts;
@@ -47,6 +47,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+use crate::document::Random;
 
 pub use facts::{Early, EndFacts, TrialFacts};
 pub use host::HostFacts;
@@ -144,7 +147,33 @@ impl RunDirectory {
     ) -> Result<Self, Error> {
         let stem = stem(Timestamp::now(), profile, label);
         let names = (0..NAMES_TRIED).map(|_| format!("{stem}-{:04x}", rand::random::<u16>()));
-        let directory = Self::claim(root, names)?;
+        Self::claim(root, names)?.with_profile(profile_text)
+    }
+
+    /// The same for a run that can be made again to the byte: its name has the time `go` that it begins at by its own clock,
+    /// and its hexadecimals are drawn from a seed that is `same` for the same run. So it has the same name in any empty
+    /// place, and another one beside itself.
+    ///
+    /// # Errors
+    /// When the place cannot be written to.
+    pub fn create_again(
+        root: &Path,
+        go: Timestamp,
+        profile: &str,
+        label: Option<&str>,
+        profile_text: &[u8],
+        same: &str,
+    ) -> Result<Self, Error> {
+        let stem = stem(go, profile, label);
+        let digest = Sha256::digest(same);
+        let mut random =
+            Random::new(digest.iter().take(8).fold(0, |seed, &byte| seed << 8 | u64::from(byte)));
+        let names = (0..NAMES_TRIED).map(|_| format!("{stem}-{:04x}", random.below(1 << 16)));
+        Self::claim(root, names)?.with_profile(profile_text)
+    }
+
+    fn with_profile(self, profile_text: &[u8]) -> Result<Self, Error> {
+        let directory = self;
         let file = directory.file("profile.toml");
         fs::write(&file, profile_text).map_err(|e| Error::file(&file, e))?;
         Ok(directory)

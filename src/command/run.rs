@@ -2,7 +2,7 @@
 
 mod checks;
 mod dry_run;
-mod matrix;
+pub(super) mod matrix;
 mod resume;
 mod search;
 mod shard;

@@ -21,6 +21,10 @@ pub enum Stream {
     Backoff = u64::from_be_bytes(*b"backoffs"),
     /// What a throttle lets through; there is one stream.
     Budget = u64::from_be_bytes(*b"budgeted"),
+    /// What a simulated client draws for an operation; the index is the operation's place in the run.
+    Client = u64::from_be_bytes(*b"a client"),
+    /// What a simulated server draws; the index is the server.
+    Server = u64::from_be_bytes(*b"a server"),
     /// The seeds of shards; the index is the shard's.
     Shard = u64::from_be_bytes(*b"ofshards"),
 }

@@ -5,6 +5,7 @@ mod load;
 mod options;
 mod overloads;
 
+use crate::plan::model::ServiceDistribution;
 use crate::plan::staleness::HEARTBEATS;
 use crate::plan::{Model, Plan, ResolvedOption};
 use crate::thresholds::hopeless::{FEWEST, HOLD};
@@ -46,6 +47,7 @@ pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[Str
         overloads::overloads(plan),
         staleness(plan),
         thresholds(plan),
+        model(plan),
         estimate,
         warnings,
     ] {
@@ -89,6 +91,29 @@ fn thresholds(plan: &Plan) -> String {
         format!("ends early once {condition} has held for {held}, {FEWEST} operations being due by then")
     });
     section("thresholds", &fails.chain(ends).collect::<Vec<_>>())
+}
+
+/// What a simulation would assume, where the profile says so.
+fn model(plan: &Plan) -> String {
+    let lines = plan.model.as_ref().map(|model| {
+        let spread = match model.service_distribution {
+            ServiceDistribution::Fixed => "each",
+            ServiceDistribution::Exponential => "on average",
+        };
+        let queue = match model.max_queue {
+            Some(most) => format!("beyond {most} that wait it rejects"),
+            None => "any number may wait".to_owned(),
+        };
+        vec![
+            format!("{} servers {} away, {} clients", model.servers, model.rtt, model.clients),
+            format!(
+                "a server works on {} at a time, {} {spread}; {queue}",
+                model.tickets, model.service_time
+            ),
+            format!("a rejection costs {:.0} % of that", model.rejection_cost * 100.0),
+        ]
+    });
+    section("assumed by overdrive simulate", &lines.unwrap_or_default())
 }
 
 fn estimate(plan: &Plan, options: Options<'_>) -> String {

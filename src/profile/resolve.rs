@@ -54,6 +54,7 @@ pub fn resolve(
         backoff: profile.backoff,
         staleness: profile.staleness,
         thresholds: profile.thresholds,
+        model: profile.model,
         shard: None,
     })
 }
@@ -401,7 +402,7 @@ fail_command = {}
         --set data.database: `admin` is the server's own database: a load must have another
         --set overload.fail_command.for: it must be longer than 0
         --set maxPoolSize: maxPoolSize must be a whole number
-        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, timeout.operation, timeout.on_timeout, timeout.grace, timeout.max_time, staleness.every, flow.queue, flow.when_full, flow.backoff, flow.backoff.kind, flow.backoff.max_attempts, flow.backoff.base, flow.backoff.cap, flow.limit, flow.limit.kind, flow.limit.signal, flow.limit.initial, flow.limit.floor, flow.limit.ceiling, flow.limit.increase, flow.limit.decrease, flow.limit.once_per_round_trip, flow.limit.smoothing, flow.limit.tolerance, flow.limit.memory, flow.breaker, flow.breaker.signal, flow.breaker.threshold, flow.breaker.window, flow.breaker.minimum, flow.breaker.cool_down, flow.budget, flow.budget.kind, flow.budget.signal, flow.budget.capacity, flow.budget.per_success, flow.budget.k, flow.budget.window, flow.spool, flow.spool.max, flow.spool.rotate, flow.spool.drain, rate, workers, duration, warmup, seed, attempts, driver, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
+        --set something.else: there is no such key; there are load.model, load.rate, load.workers, load.max_in_flight, load.warmup, load.duration, load.cooldown, load.arrivals, data.database, data.collection, data.documents, timeout.operation, timeout.on_timeout, timeout.grace, timeout.max_time, staleness.every, model.servers, model.clients, model.tickets, model.max_queue, model.service_time, model.service_distribution, model.rejection_cost, model.rtt, flow.queue, flow.when_full, flow.backoff, flow.backoff.kind, flow.backoff.max_attempts, flow.backoff.base, flow.backoff.cap, flow.limit, flow.limit.kind, flow.limit.signal, flow.limit.initial, flow.limit.floor, flow.limit.ceiling, flow.limit.increase, flow.limit.decrease, flow.limit.once_per_round_trip, flow.limit.smoothing, flow.limit.tolerance, flow.limit.memory, flow.breaker, flow.breaker.signal, flow.breaker.threshold, flow.breaker.window, flow.breaker.minimum, flow.breaker.cool_down, flow.budget, flow.budget.kind, flow.budget.signal, flow.budget.capacity, flow.budget.per_success, flow.budget.k, flow.budget.window, flow.spool, flow.spool.max, flow.spool.rotate, flow.spool.drain, rate, workers, duration, warmup, seed, attempts, driver, op.ping.weight, overload.fail_command.at, overload.fail_command.for, overload.fail_command.members, overload.fail_command.probability, overload.fail_command.code
         ");
         let both = Overrides { rate: Rate::per_second(1.0).ok(), workers: Some(1), ..Overrides::default() };
         assert_snapshot!(resolved(STAGED, &both).unwrap_err(), @"--rate belongs to the open model and --workers to the closed one: give one");

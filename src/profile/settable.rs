@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use crate::plan::gate::{LONGEST_BASE_BACKOFF_MS, MOST_WAITING};
 use crate::plan::load::MOST_WORKERS;
+use crate::plan::model::{MOST_CLIENTS, MOST_SERVERS};
 use crate::plan::overload::{
     FEWEST_TICKETS, LARGEST_EXTRA, LONGEST_HOLD, MOST_EXTRA, MOST_HELD, MOST_TICKETS,
 };
@@ -19,6 +20,7 @@ use super::data::{MOST_DOCUMENTS, collection_name, database_name};
 use super::diagnostic::either;
 use super::fault::fail_command::check_probability;
 use super::load::{ARRIVALS, MODELS, MOST_IN_FLIGHT};
+use super::model;
 use super::operations::{MOST_WEIGHT, SCALE};
 use super::overloads::MEMBERS;
 use super::overrides::Draft;
@@ -29,7 +31,7 @@ use super::timeout::{ON_TIMEOUT, check_max_time};
 pub(super) const SHORT: [&str; 7] = ["rate", "workers", "duration", "warmup", "seed", "attempts", "driver"];
 
 /// Keys that every profile has.
-const FIXED: [&str; 16] = [
+const FIXED: [&str; 24] = [
     "load.model",
     "load.rate",
     "load.workers",
@@ -46,6 +48,14 @@ const FIXED: [&str; 16] = [
     "timeout.grace",
     "timeout.max_time",
     "staleness.every",
+    "model.servers",
+    "model.clients",
+    "model.tickets",
+    "model.max_queue",
+    "model.service_time",
+    "model.service_distribution",
+    "model.rejection_cost",
+    "model.rtt",
 ];
 
 /// How many tickets there can be.
@@ -105,6 +115,7 @@ pub(super) fn set(draft: &mut Draft, key: &str, value: &str) -> Option<Result<()
         ["timeout", key] => set_timeout(&mut draft.profile.timeout, key, value),
         ["flow", path @ ..] => flow::set(draft, path, value),
         ["staleness", "every"] => Some(set_period(draft, value)),
+        ["model", key] => set_model(draft, key, value),
         ["thresholds", "fail_if"] => Some(Err("it is a list: add to it with --fail-if".to_owned())),
         ["thresholds", "abort_when"] => Some(Err("it is a list: add to it with --abort-when".to_owned())),
         ["op", name, "weight"] => {
@@ -147,6 +158,35 @@ fn set_timeout(timeout: &mut Timeout, key: &str, value: &str) -> Option<Result<(
         "max_time" => put_some(&mut timeout.max_time, quantity(value).and_then(told)),
         _ => return None,
     })
+}
+
+/// The first key that is set begins from the usual.
+fn set_model(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), String>> {
+    let mut model = draft.profile.model.clone().unwrap_or_default();
+    let checked = |result: Result<(), String>| result.map_err(|message| format!("it {message}"));
+    let result = match key {
+        "servers" => put(&mut model.servers, number(value, 1..=MOST_SERVERS)),
+        "clients" => put(&mut model.clients, number(value, 1..=MOST_CLIENTS)),
+        "tickets" => put(&mut model.tickets, number(value, 1..=MOST_TICKETS)),
+        "max_queue" if value == UNSET => take(&mut model.max_queue),
+        "max_queue" => put_some(&mut model.max_queue, number(value, 0..=model::MOST_QUEUED)),
+        "service_time" => put(&mut model.service_time, above_zero(value)),
+        "service_distribution" => put(&mut model.service_distribution, word(value, &model::DISTRIBUTIONS)),
+        "rejection_cost" => {
+            let parsed = value.parse::<f64>().map_err(|_| format!("'{value}' is no number"));
+            put(
+                &mut model.rejection_cost,
+                parsed.and_then(|cost| checked(model::check_cost(cost)).map(|()| cost)),
+            )
+        }
+        "rtt" => {
+            let parsed = quantity::<Span>(value);
+            put(&mut model.rtt, parsed.and_then(|rtt| checked(model::check_rtt(rtt)).map(|()| rtt)))
+        }
+        _ => return None,
+    };
+    draft.profile.model = Some(model);
+    Some(result)
 }
 
 fn set_data(draft: &mut Draft, key: &str, value: &str) -> Option<Result<(), String>> {

@@ -110,14 +110,16 @@ impl GeneratorSummary {
         }
     }
 
-    /// Processors kept busy; `None` over no time.
+    /// Processors kept busy; `None` over no time, and of a load that took none, as a simulated one does.
     pub fn cpu_share(&self) -> Option<f64> {
-        ratio(self.cpu_ns, self.length_ns)
+        ratio(self.cpu_ns, self.length_ns).filter(|_| self.cpu_ns > 0)
     }
 
-    /// CPU time in microseconds ÷ operations that ended.
+    /// CPU time in microseconds ÷ operations that ended; `None` likewise.
     pub fn cpu_us_per_op(&self) -> Option<f64> {
-        ratio(self.cpu_ns, self.ended).map(|ns| super::facts::rounded(ns / 1e3, 3))
+        ratio(self.cpu_ns, self.ended)
+            .filter(|_| self.cpu_ns > 0)
+            .map(|ns| super::facts::rounded(ns / 1e3, 3))
     }
 }
 

@@ -129,7 +129,8 @@ fn row<'a>(
         lag_p99_us: stats.lag.percentile_us(0.99),
         cpu_us_per_op: whole.cpu_us_per_op().filter(|_| operation.is_none()),
         cpu_share: whole.cpu_share().filter(|_| operation.is_none()).map(|share| rounded(share, 3)),
-        rss_bytes: generator(|g| g.rss_bytes),
+        // None at all is no measurement: the load was simulated.
+        rss_bytes: generator(|g| g.rss_bytes).filter(|&bytes| bytes > 0),
         late_ok: stats.late.ok,
         late_failed: stats.late.failed,
         late_lost: stats.late.lost,

@@ -76,6 +76,7 @@ pub(crate) fn plan_with_stages(stages: &[(u64, f64, f64)]) -> Plan {
         backoff: None,
         staleness: None,
         thresholds: Thresholds::default(),
+        model: None,
         shard: None,
     }
 }

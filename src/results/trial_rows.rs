@@ -90,7 +90,7 @@ pub(crate) fn summary_row(summary: &Summary, segment: &SegmentSummary, operation
         behind_max_ms: generator.map(|g| milliseconds(g.behind_max_ns)),
         lag_p99_us: stats.lag.percentile_us(0.99),
         cpu_us_per_op: generator.and_then(|g| g.cpu_us_per_op()),
-        rss_max_bytes: generator.map(|g| g.rss_max_bytes),
+        rss_max_bytes: generator.map(|g| g.rss_max_bytes).filter(|&bytes| bytes > 0),
         completed_ops_per_s: operation.completed_ops_per_s,
         live: plan.live,
         late_ok: stats.late.ok,

@@ -131,6 +131,19 @@ impl<T: Send + 'static> Queue<T> {
         }
     }
 
+    /// The same, but waits for the disk instead of merging intervals.
+    fn interval_waiting(&mut self, batch: Batch) -> Result<(), Error> {
+        self.interval(batch)?;
+        let events = std::mem::take(&mut self.events).into_iter().map(Message::Event);
+        let batches = std::mem::take(&mut self.waiting).into_iter().map(Message::Interval);
+        for message in events.chain(batches) {
+            if self.sender.send(message).is_err() {
+                return Err(self.why());
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until everything is written.
     fn finish(mut self, last: Option<(Totals, EndFacts)>) -> Result<Option<T>, Error> {
         let events = std::mem::take(&mut self.events).into_iter().map(Message::Event);
@@ -183,6 +196,14 @@ impl Writer {
     /// When something earlier could not be written: the run cannot go on, since its results would be lost.
     pub fn snapshot(&mut self, snapshot: Snapshot, servers: Vec<ServerFacts>) -> Result<(), Error> {
         self.queue.interval(Batch { snapshot, servers })
+    }
+
+    /// Takes the next interval, and waits for the disk where that cannot keep up: for those who have time.
+    ///
+    /// # Errors
+    /// As for [`Self::snapshot`].
+    pub fn snapshot_waiting(&mut self, snapshot: Snapshot, servers: Vec<ServerFacts>) -> Result<(), Error> {
+        self.queue.interval_waiting(Batch { snapshot, servers })
     }
 
     /// Takes an event. Never waits.

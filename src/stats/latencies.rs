@@ -24,13 +24,18 @@ pub struct Latencies {
 impl Latencies {
     /// Adds one time.
     pub fn record_ns(&mut self, nanos: u64) {
+        self.record_many_ns(nanos, 1);
+    }
+
+    /// Adds the same time so often.
+    pub fn record_many_ns(&mut self, nanos: u64, count: u64) {
         let micros = nanos.div_ceil(1000).max(1);
-        self.sum_ns += nanos;
+        self.sum_ns += nanos * count;
         if micros > CEILING_US {
-            self.clipped += 1;
+            self.clipped += count;
         }
         // An auto-resizing histogram takes every value up to the ceiling, so this cannot fail.
-        let _ = self.histogram.get_or_insert_with(empty).record(micros.min(CEILING_US));
+        let _ = self.histogram.get_or_insert_with(empty).record_n(micros.min(CEILING_US), count);
     }
 
     /// Adds a time that may be none at all, which is told from one below a microsecond.

@@ -299,6 +299,7 @@ fn help_is_there_and_true() {
     let commands = [
         "run",
         "check",
+        "simulate",
         "profiles",
         "calibrate",
         "lab",
@@ -333,6 +334,7 @@ fn help_is_there_and_true() {
         match args[0] {
             "run" => args.push("--dry-run"),
             "calibrate" => args.extend(["--duration", "500ms"]),
+            "simulate" => args.extend(["--duration", "1s", "--out", "simulated"]),
             // They take runs, which nobody has made here.
             "compare" | "report" | "merge" => continue,
             _ => {}

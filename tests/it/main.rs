@@ -24,6 +24,7 @@ mod running;
 mod screen;
 mod search;
 mod shards;
+mod simulate;
 mod staleness;
 mod support;
 mod tables;

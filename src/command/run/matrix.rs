@@ -18,10 +18,13 @@ use crate::plan::Plan;
 use crate::plan::timeline::on_time;
 use crate::profile::Profile;
 use crate::profile::estimate::{Options, doubts};
-use crate::variants::{Place, Variant, variants};
+use crate::variants::{Place, Variant, Varied, variants};
 
 /// What a trial takes beside its load, roughly: connecting, the data, the last retries.
 const AROUND: Duration = Duration::from_secs(3);
+
+/// Names of what is set or varies, with values; `None` where it is taken away or not set.
+pub type Params = Vec<(String, Option<String>)>;
 
 /// A variant, with nothing left to decide.
 pub struct Prepared {
@@ -42,13 +45,22 @@ pub struct Prepared {
 /// # Errors
 /// Whatever is wrong with one of them.
 pub fn prepare(profile: &Profile, args: &RunArgs, uri: &Uri) -> Result<Vec<Prepared>, UsageError> {
-    for (i, later) in args.vary.iter().enumerate() {
+    refuse_twice(&args.vary)?;
+    variants(&args.vary).into_iter().map(|variant| prepare_one(profile, args, uri, variant)).collect()
+}
+
+/// Whether nothing varies twice.
+///
+/// # Errors
+/// What does.
+pub fn refuse_twice(varied: &[Varied]) -> Result<(), UsageError> {
+    for (i, later) in varied.iter().enumerate() {
         // Options are spelt with and without capitals.
-        if args.vary[..i].iter().any(|earlier| earlier.key.eq_ignore_ascii_case(&later.key)) {
+        if varied[..i].iter().any(|earlier| earlier.key.eq_ignore_ascii_case(&later.key)) {
             return Err(UsageError::new(format!("--vary {}: it varies twice", later.key)));
         }
     }
-    variants(&args.vary).into_iter().map(|variant| prepare_one(profile, args, uri, variant)).collect()
+    Ok(())
 }
 
 /// One of them.
@@ -94,24 +106,28 @@ impl Prepared {
     fn length(&self) -> Duration {
         self.plan.load.warmup.duration() + self.plan.load.duration.duration() + AROUND
     }
-
-    /// What is set or varies, with its value here.
-    fn params(&self) -> Vec<(String, Option<String>)> {
-        let mut params = self.target.params(&self.plan.client);
-        for (key, value) in &self.variant.settings {
-            let option = key.strip_prefix("client.").unwrap_or(key);
-            if !params.iter().any(|(name, _)| name.eq_ignore_ascii_case(option)) {
-                params.push((key.clone(), Some(value.clone())));
-            }
-        }
-        params
-    }
 }
 
-/// What varies or is set anywhere, with each variant's value: all have the same names in the same order, since they are
-/// the columns of one table.
-pub fn params(variants: &[Prepared]) -> Vec<Vec<(String, Option<String>)>> {
-    let each: Vec<_> = variants.iter().map(Prepared::params).collect();
+/// What is set or varies, with its value in a variant.
+pub fn params_of(target: &Resolved, plan: &Plan, variant: &Variant) -> Params {
+    let mut params = target.params(&plan.client);
+    for (key, value) in &variant.settings {
+        let option = key.strip_prefix("client.").unwrap_or(key);
+        if !params.iter().any(|(name, _)| name.eq_ignore_ascii_case(option)) {
+            params.push((key.clone(), Some(value.clone())));
+        }
+    }
+    params
+}
+
+/// What varies or is set anywhere, with each variant's value.
+pub fn params(variants: &[Prepared]) -> Vec<Params> {
+    let of = |prepared: &Prepared| params_of(&prepared.target, &prepared.plan, &prepared.variant);
+    aligned(&variants.iter().map(of).collect::<Vec<_>>())
+}
+
+/// The same names in the same order in all, since they are the columns of one table.
+pub fn aligned(each: &[Params]) -> Vec<Params> {
     let mut names: Vec<&String> = Vec::new();
     for (name, _) in each.iter().flatten() {
         if !names.contains(&name) {

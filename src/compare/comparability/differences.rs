@@ -25,11 +25,17 @@ pub struct Difference {
 /// What must be the same and is not.
 pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     let mut found = Vec::new();
+    let simulated = [a, b].iter().all(|trial| trial.mechanism.starts_with("simulated"));
     let none = serde_json::Map::new();
     let (ours, theirs) = (a.plan.as_object().unwrap_or(&none), b.plan.as_object().unwrap_or(&none));
     let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
     for key in keys {
-        let Some(part) = part_of_plan(key) else { continue };
+        let part = match key.as_str() {
+            // What is assumed is all that there is to a simulated server, and nothing to a real one.
+            "model" => simulated.then_some(Part::Server),
+            key => part_of_plan(key),
+        };
+        let Some(part) = part else { continue };
         // A key that an older version did not know is as good as one without a value.
         let (mine, other) = (ours.get(key).unwrap_or(&Value::Null), theirs.get(key).unwrap_or(&Value::Null));
         let mut leaves = Vec::new();
@@ -82,6 +88,7 @@ pub fn part_of_param(key: &str) -> Option<Part> {
         "op" => Some(Part::Operations),
         "overload" => Some(Part::Overload),
         "timeout" | "backoff" | "flow" => Some(Part::Application),
+        "model" => Some(Part::Server),
         "attempts" | "staleness" => Some(Part::Measuring),
         _ => None,
     }

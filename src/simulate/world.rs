@@ -1,0 +1,372 @@
+//! The simulated world: clients, wires and servers, moved on from one event to the next.
+//!
+//! ```text
+//! due ─▶ begin ─▶ call ─▶ attempt ─▶ (pool) ─▶ send ══wire══▶ arrive ─▶ limiter ─▶ failpoint ─▶ tickets ─▶ served
+//!                  ▲        ▲                                                rejected│                        │
+//!                  │        └── driver's backoff ◀── answer ◀═══════wire═════════════╧════════════════════════╯
+//!                  └──────────── application's pause ◀── call failed ◀──┤
+//!                                                                      end
+//! ```
+
+use std::time::Duration;
+
+use super::application::Applications;
+use super::driver::{Driver, select};
+use super::event::{Agenda, Event, Lane, NOBODY, What};
+use super::flight::{Flight, Flights, Neighbours, Step};
+use super::pool::Pools;
+use super::rules::{self, Class, DEADLINE, FULL, OK, Rule};
+use super::server::Server;
+use super::tally::Tally;
+use crate::document::{Random, Stream};
+use crate::flow::Verdict;
+use crate::flow::backoff::Pauses;
+use crate::flow::budget::Call;
+use crate::operation::mix::{Mix, Share};
+use crate::plan::flow::Signal;
+use crate::plan::model::Assumptions;
+use crate::plan::timeline::nanos;
+use crate::plan::{Backoff, Plan};
+use crate::snapshot::{Generator, ServerFacts, Snapshot};
+use crate::stats::sample::{AttemptEnd, Outcome};
+
+/// The kind of the tickets for reads, which holders take.
+pub const READS: usize = 0;
+
+/// Everything that is simulated.
+pub struct World<'a> {
+    pub(super) plan: &'a Plan,
+    driver: &'a Driver,
+    pub(super) model: &'a Assumptions,
+    pub(super) rules: Vec<Rule>,
+    classes: Vec<Class>,
+    mix: Mix,
+    /// One way, in nanoseconds.
+    pub(super) wire_ns: u64,
+    deadline_ns: Option<u64>,
+    /// What is planned.
+    pub agenda: Agenda,
+    /// What is under way.
+    pub flights: Flights,
+    /// What is counted.
+    pub tally: Tally,
+    /// The members, number 0 is the primary.
+    pub servers: Vec<Server>,
+    pools: Pools,
+    /// By slot: the application's pauses; empty where it makes no further calls.
+    pauses: Vec<Pauses>,
+    applications: Applications,
+    /// Clients whose operation has just ended.
+    pub idle: Vec<u32>,
+    pub(super) now_ns: u64,
+}
+
+impl<'a> World<'a> {
+    /// Before the load begins.
+    pub fn new(plan: &'a Plan, model: &'a Assumptions, driver: &'a Driver) -> Self {
+        let classes = rules::classes(plan);
+        let share = |weight| Share { weight, new_keys: 0 };
+        let shares: Vec<Share> = plan.operations.iter().map(|operation| share(operation.weight)).collect();
+        let random = |server: u32| Random::stream(plan.seed, Stream::Server, server.into());
+        Self {
+            rules: plan.operations.iter().map(|operation| Rule::of(operation, driver)).collect(),
+            mix: Mix::new(plan.seed, &shares),
+            wire_ns: nanos(model.rtt.duration()) / 2,
+            deadline_ns: plan.timeout.operation.map(|operation| nanos(operation.duration())),
+            agenda: Agenda::default(),
+            flights: Flights::default(),
+            tally: Tally::new(plan, super::addresses(model.servers), classes.clone()),
+            classes,
+            servers: (0..model.servers).map(|server| Server::new(model, FULL, random(server))).collect(),
+            pools: Pools::new(model.clients, model.servers, driver.pool),
+            pauses: Vec::new(),
+            applications: Applications::new(plan, model.clients),
+            idle: Vec::new(),
+            now_ns: 0,
+            plan,
+            driver,
+            model,
+        }
+    }
+
+    /// Moves the clock; never back.
+    pub fn at(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+    }
+
+    /// The n-th operation's place in the plan.
+    pub fn operation(&self, n: u64) -> u16 {
+        // Plans with more operations are refused before.
+        u16::try_from(self.mix.at(n).operation).unwrap_or(u16::MAX)
+    }
+
+    /// Begins the n-th operation, whose place in the plan this is, due at a time, for a client or for any.
+    pub fn begin(&mut self, n: u64, op: u16, due_ns: u64, client: Option<u32>) {
+        let mut random = Random::stream(self.plan.seed, Stream::Client, n);
+        let anyone = u32::try_from(random.below(self.model.clients.into())).unwrap_or(0);
+        let (client, segment) = (client.unwrap_or(anyone), self.tally.segment_at(due_ns));
+        if !self.applications.allows(client, Call::First, self.now_ns, &mut random) {
+            self.idle.push(client);
+            return self.tally.leave(segment, op);
+        }
+        let flight = Flight {
+            due_ns,
+            started_ns: self.now_ns,
+            since_ns: self.now_ns,
+            checkout_ns: 0,
+            attempt_ns: 0,
+            backoff_ns: 0,
+            random,
+            avoid: 0,
+            client,
+            epoch: 0,
+            neighbours: Neighbours { before: NOBODY, behind: NOBODY },
+            calls: 0,
+            retries: 0,
+            retry: 0,
+            commands: 0,
+            op,
+            segment,
+            server: 0,
+            retargeted: false,
+            step: Step::Paused,
+        };
+        self.tally.start(&flight);
+        let slot = self.flights.add(flight);
+        if let Some(policy) = self.plan.backoff {
+            self.renew_pauses(slot, policy);
+        }
+        self.call(slot);
+    }
+
+    fn renew_pauses(&mut self, slot: u32, policy: Backoff) {
+        let slot = slot as usize;
+        if self.pauses.len() <= slot {
+            self.pauses.resize(slot + 1, Pauses::new(policy));
+        }
+        self.pauses[slot] = Pauses::new(policy);
+    }
+
+    /// The application calls.
+    fn call(&mut self, slot: u32) {
+        let flight = self.flights.get(slot);
+        flight.epoch = flight.epoch.wrapping_add(1);
+        flight.calls += 1;
+        flight.commands = self.rules[usize::from(flight.op)].commands;
+        (flight.retry, flight.avoid) = (0, 0);
+        if let Some(deadline_ns) = self.deadline_ns {
+            let event = event(flight, slot, self.now_ns + deadline_ns, What::Deadline);
+            self.agenda.follow(Lane::Deadlines, event);
+        }
+        self.attempt(slot);
+    }
+
+    /// The driver selects a server and asks for a connection.
+    fn attempt(&mut self, slot: u32) {
+        let everyone = u64::MAX >> (64 - self.model.servers);
+        let flight = self.flights.get(slot);
+        let reads = self.rules[usize::from(flight.op)].reads;
+        let server = if reads {
+            let (pools, client) = (&self.pools, flight.client);
+            let busy = |server| pools.in_use(client, server);
+            select(self.driver.prefers, everyone, flight.avoid, busy, &mut flight.random)
+        } else {
+            0
+        };
+        flight.retargeted = flight.retry > 0 && server != flight.server;
+        flight.server = server;
+        flight.since_ns = self.now_ns;
+        flight.step = Step::Queued;
+        if self.pools.take(&mut self.flights, slot) {
+            self.send(slot);
+        }
+    }
+
+    /// The attempt has its connection.
+    fn send(&mut self, slot: u32) {
+        let flight = self.flights.get(slot);
+        let waited_ns = self.now_ns - flight.since_ns;
+        flight.checkout_ns += waited_ns;
+        flight.retries += u32::from(flight.retry > 0);
+        flight.since_ns = self.now_ns;
+        flight.step = Step::Sent;
+        self.tally.checked_out(flight, waited_ns);
+        let event = event(flight, slot, self.now_ns + self.wire_ns, What::Arrives);
+        self.agenda.follow(Lane::ToServer, event);
+    }
+
+    /// Looks at everybody whose turn comes soon. It changes nothing, but it is these looks, all at once, that the processor
+    /// waits for the memory with; one by one, when each has its turn, it would wait for each.
+    pub fn look_ahead(&mut self) {
+        let mut seen = 0;
+        for event in self.agenda.fetched().filter(|event| event.slot != NOBODY) {
+            let flight = self.flights.get(event.slot);
+            // A flight has two lines of the cache: that of its times, and that of everything else.
+            let in_use = self.pools.in_use(flight.client, flight.server);
+            seen ^= flight.since_ns ^ u64::from(flight.epoch ^ in_use);
+        }
+        std::hint::black_box(seen);
+    }
+
+    /// Something happens.
+    pub fn happen(&mut self, event: Event) {
+        self.now_ns = event.at_ns;
+        match event.what {
+            What::Arrives | What::Served | What::Admitted => self.at_server(event),
+            _ if !self.flights.is_awaited(event.slot, event.epoch) => {}
+            What::Answered => self.answered(event.slot, event.class),
+            What::Deadline => self.out_of_time(event.slot),
+            What::Retry => {
+                let flight = self.flights.get(event.slot);
+                let paused_ns = self.now_ns - flight.since_ns;
+                flight.backoff_ns += paused_ns;
+                self.tally.backed_off(flight, paused_ns);
+                self.attempt(event.slot);
+            }
+            What::CallAgain => {
+                let flight = self.flights.get(event.slot);
+                flight.backoff_ns += self.now_ns - flight.since_ns;
+                self.call(event.slot);
+            }
+        }
+    }
+
+    /// A connection is free again: whoever waited for it goes on.
+    fn release(&mut self, slot: u32) {
+        let (client, server) = {
+            let flight = self.flights.get(slot);
+            (flight.client, flight.server)
+        };
+        if let Some(next) = self.pools.give_back(&mut self.flights, client, server) {
+            self.send(next);
+        }
+    }
+
+    fn answered(&mut self, slot: u32, class: u8) {
+        self.release(slot);
+        let flight = self.flights.get(slot);
+        let round_trip_ns = self.now_ns - flight.since_ns;
+        flight.attempt_ns += round_trip_ns;
+        let Class { rejected, retryable, base_ms, .. } = self.classes[usize::from(class)];
+        let end = match class {
+            OK => AttemptEnd::Served,
+            _ if rejected => AttemptEnd::Rejected,
+            _ => AttemptEnd::Failed,
+        };
+        self.tally.attempt(flight, end, class, round_trip_ns, self.now_ns);
+        let verdict = if rejected { Verdict::Rejected } else { Verdict::Served };
+        self.applications.told(Signal::Attempt, flight, verdict, self.now_ns);
+        if class == OK {
+            flight.commands -= 1;
+            (flight.retry, flight.avoid) = (0, 0);
+            return match flight.commands {
+                0 => self.end(slot, Outcome::Ok, OK),
+                _ => self.attempt(slot),
+            };
+        }
+        if !retryable {
+            return self.call_failed(slot, Outcome::Failed, class);
+        }
+        if flight.retry >= self.rules[usize::from(flight.op)].retries {
+            return self.call_failed(slot, Outcome::GaveUp, class);
+        }
+        flight.retry += 1;
+        self.applications.retried(flight.client, self.now_ns);
+        if self.driver.retargets {
+            flight.avoid |= 1 << flight.server;
+        }
+        let pause_ns = self.driver.backoff_ns(flight.retry.into(), base_ms, &mut flight.random);
+        self.pause(slot, pause_ns, What::Retry);
+    }
+
+    fn pause(&mut self, slot: u32, pause_ns: u64, what: What) {
+        let flight = self.flights.get(slot);
+        flight.since_ns = self.now_ns;
+        flight.step = Step::Paused;
+        let event = event(flight, slot, self.now_ns + pause_ns, what);
+        self.agenda.plan(event);
+    }
+
+    /// The application waits no longer for its call. What is on the wire or at a server goes on there.
+    fn out_of_time(&mut self, slot: u32) {
+        let flight = self.flights.get(slot);
+        let since_ns = self.now_ns - flight.since_ns;
+        match flight.step {
+            Step::Queued => {
+                flight.checkout_ns += since_ns;
+                self.pools.leave(&mut self.flights, slot);
+            }
+            Step::Sent => {
+                flight.attempt_ns += since_ns;
+                self.tally.attempt(flight, AttemptEnd::NoAnswer, OK, since_ns, self.now_ns);
+                self.release(slot);
+            }
+            Step::Paused => flight.backoff_ns += since_ns,
+            Step::Ended => {}
+        }
+        self.call_failed(slot, Outcome::TimedOut, DEADLINE);
+    }
+
+    /// A call has failed: the application calls again, or gives the operation up.
+    fn call_failed(&mut self, slot: u32, outcome: Outcome, class: u8) {
+        let flight = self.flights.get(slot);
+        let Class { worth_another_call, base_ms, .. } = self.classes[usize::from(class)];
+        let asked_for = base_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+        if self.plan.backoff.is_some()
+            && worth_another_call
+            && let Some(pause) = self.pauses[slot as usize].next_after(asked_for, &mut flight.random)
+            && self.applications.allows(flight.client, Call::Retry, self.now_ns, &mut flight.random)
+        {
+            // The deadline of the call that failed is void.
+            flight.epoch = flight.epoch.wrapping_add(1);
+            return self.pause(slot, nanos(pause), What::CallAgain);
+        }
+        self.end(slot, outcome, class);
+    }
+
+    fn end(&mut self, slot: u32, outcome: Outcome, class: u8) {
+        let flight = self.flights.get(slot);
+        self.tally.end(flight, outcome, class, self.now_ns);
+        // A deadline that passed is no word of the servers'.
+        if outcome != Outcome::TimedOut {
+            let rejected = self.classes[usize::from(class)].rejected;
+            let verdict = if rejected { Verdict::Rejected } else { Verdict::Served };
+            self.applications.told(Signal::Operation, flight, verdict, self.now_ns);
+        }
+        self.idle.push(flight.client);
+        self.flights.remove(slot);
+    }
+
+    /// The interval up to now.
+    pub fn snapshot(&mut self, frozen_at: u64, generator: Generator) -> Snapshot {
+        let mut snapshot = self.tally.snapshot(self.now_ns, frozen_at, generator);
+        for flight in self.flights.iter().filter(|flight| flight.step == Step::Sent) {
+            snapshot.servers[usize::from(flight.server)].connections_open += 1;
+        }
+        snapshot
+    }
+
+    /// What the servers would say of themselves now.
+    pub fn facts(&mut self) -> Vec<ServerFacts> {
+        let now_ns = self.now_ns;
+        let each = super::addresses(self.model.servers).into_iter().zip(&mut self.servers).enumerate();
+        each.map(|(number, (address, server))| ServerFacts {
+            address,
+            role: if number == 0 { "primary" } else { "secondary" }.to_owned(),
+            counters: server.counters(now_ns),
+            staleness: None,
+        })
+        .collect()
+    }
+
+    /// Whatever is under way is cut off.
+    pub fn abandon(&mut self) {
+        self.flights.iter().for_each(|flight| self.tally.abandon(flight));
+        self.flights = Flights::default();
+    }
+}
+
+/// Something that is planned for an operation.
+const fn event(flight: &Flight, slot: u32, at_ns: u64, what: What) -> Event {
+    Event { at_ns, slot, epoch: flight.epoch, op: flight.op, server: flight.server, class: OK, what }
+}

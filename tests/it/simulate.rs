@@ -1,0 +1,188 @@
+//! Simulations, from the command line to their files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use overdrive::profile::shipped;
+
+use crate::support::{Place, assert_sums, finish, overdrive, run_json, runs_in, table, whole};
+
+/// Everything in a directory, by name.
+fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}
+
+#[test]
+fn the_same_simulation_leaves_the_same_files_to_the_byte() {
+    let place = Place::new("");
+    let simulate = |out: &str, seed: &str| {
+        let args = [
+            "simulate",
+            "request-limit",
+            "--vary",
+            "maxAdaptiveRetries=0,2",
+            "--duration",
+            "5s",
+            "--ui",
+            "none",
+            "--out",
+            out,
+            "--seed",
+            seed,
+            "--label",
+            "again",
+            "--repeat",
+            "2",
+        ];
+        let finished = finish(overdrive(args).current_dir(place.path()));
+        finished.assert_code(0);
+        runs_in(&place.path().join(out))
+    };
+    let (a, b) = (simulate("a", "7"), simulate("b", "7"));
+    assert_eq!(a[0].file_name(), b[0].file_name());
+    assert_eq!(files(&a[0]), files(&b[0]));
+    assert_eq!(
+        fs::read(place.path().join("a/runs.csv")).unwrap(),
+        fs::read(place.path().join("b/runs.csv")).unwrap()
+    );
+    assert_sums(&a[0]);
+    let beside = simulate("b", "7");
+    assert_eq!(beside.len(), 2, "another name beside the first: {beside:?}");
+    let other = simulate("c", "8");
+    assert_ne!(fs::read(a[0].join("summary.csv")).unwrap(), fs::read(other[0].join("summary.csv")).unwrap());
+
+    let run = run_json(&a[0]);
+    assert_eq!((run["complete"].as_bool(), run["ok"].as_bool()), (Some(true), Some(true)));
+    let rows = table(&a[0], "summary.csv");
+    assert!(rows.iter().all(|row| row["driver"] == "simulated" && row["mechanism"] == "simulated"));
+    let seeds: Vec<_> =
+        run["trials"].as_array().unwrap().iter().map(|trial| trial["plan"]["seed"].clone()).collect();
+    assert_eq!(seeds, [7, 7, 8, 8], "a repeat is another draw");
+}
+
+#[test]
+fn simulations_are_compared_and_reported_as_runs_are() {
+    let place = Place::new("");
+    let simulate = "simulate request-limit --vary maxAdaptiveRetries=0,2 --repeat 4 --duration 5s --ui none";
+    finish(overdrive(simulate.split(' ')).current_dir(place.path())).assert_code(0);
+    let run = place.runs().remove(0);
+    let run = run.to_str().unwrap();
+    let compared = finish(overdrive(["compare", run]).current_dir(place.path()));
+    let text = &compared.assert_code(0).stdout;
+    assert!(text.contains("driver simulated") && text.contains("server simulated"), "{text}");
+    let row = text.lines().find(|line| line.contains("amplification")).unwrap();
+    assert!(row.contains("2.4") || row.contains("2.3"), "{row}");
+    let page = finish(overdrive(["report", run, "--markdown"]).current_dir(place.path()));
+    assert!(page.assert_code(0).stdout.contains("maxAdaptiveRetries"), "{}", page.stdout);
+    // What is assumed is what there is to a simulated server.
+    let slower = format!("{simulate} --set model.service_time=20ms --out slower");
+    finish(overdrive(slower.split(' ')).current_dir(place.path())).assert_code(0);
+    let slower = runs_in(&place.path().join("slower")).remove(0);
+    let sides = [run, slower.to_str().unwrap()].map(|run| format!("{run}:maxAdaptiveRetries=2"));
+    let refused = finish(overdrive(["compare", &sides[0], &sides[1]]).current_dir(place.path()));
+    assert!(
+        refused.assert_code(2).stderr.contains("model.service_time is 1ms and 20ms"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn the_metastable_profile_recovers_without_further_calls_alone() {
+    let place = Place::new("");
+    let recovered = |out: &str, set: &[&str]| {
+        let args = [&["simulate", "metastable", "--ui", "none", "--out", out], set].concat();
+        finish(overdrive(args).current_dir(place.path())).assert_code(0);
+        let rows = table(&runs_in(&place.path().join(out))[0], "recovery.csv");
+        rows.iter().find(|row| row["overload"] == "burst").unwrap()["recovered"].clone()
+    };
+    assert_eq!(recovered("four", &[]), "no");
+    assert_eq!(recovered("one", &["--set", "flow.backoff.max_attempts=1"]), "yes");
+}
+
+#[test]
+fn every_shipped_profile_can_be_simulated() {
+    let place = Place::new("");
+    for (name, _) in shipped::list() {
+        let short = ["--duration", "3s", "--warmup", "1s", "--ui", "none"];
+        // At rates that an unoptimized program simulates in no time.
+        let load = if name == "connection-storm" { [].as_slice() } else { &["--rate", "300"] };
+        let args = [&["simulate", name, "--out", name], &short[..], load].concat();
+        let finished = finish(overdrive(&args).current_dir(place.path()));
+        finished.assert_code(0);
+        let run = runs_in(&place.path().join(name)).remove(0);
+        assert_eq!(run_json(&run)["ok"], true, "{name}");
+        assert!(whole(&run)["offered"].parse::<u64>().unwrap() > 100, "{name}");
+    }
+}
+
+#[test]
+fn a_model_is_held_against_what_was_measured() {
+    let place = Place::new(
+        "[load]\nrate = \"100/s\"\nwarmup = \"1s\"\nduration = \"4s\"\n[model]\nservers = 1\n\
+         [op.ping.run_command]\ncommand = { ping = 1 }\n",
+    );
+    let measured = finish(&mut place.run(&["--stub=service=1ms", "--ui", "none"]));
+    let run = measured.assert_code(0).directory().to_str().unwrap().to_owned();
+    let args = ["simulate", "--against", &run, "--ui", "none", "--out", "model"];
+    let finished = finish(overdrive(args).current_dir(place.path()));
+    let text = &finished.assert_code(0).stdout;
+    let row = text.lines().rfind(|line| line.starts_with("| base")).unwrap();
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    assert_eq!(
+        (cells[2], cells[6], cells[7], cells[9], cells[10]),
+        ("all", "0.0%", "0.0%", "1.00", "1.00"),
+        "{row}"
+    );
+
+    for (args, part) in [
+        (&["--against", "nowhere"][..], "nowhere"),
+        (&["--against", &run, "--set", "rate=5"], "only keys of the model can be set"),
+        (&["--against", &run, "--rate", "5"], "cannot be used with"),
+        (&["--against", &run, "profile.toml"], "cannot be used with"),
+        (&["--against", "model/none"], "model/none"),
+    ] {
+        let refused = finish(overdrive([&["simulate"], args].concat()).current_dir(place.path()));
+        assert!(refused.assert_code(2).stderr.contains(part), "{args:?}: {}", refused.stderr);
+    }
+    let simulated = runs_in(&place.path().join("model")).remove(0);
+    let again =
+        finish(overdrive(["simulate", "--against", simulated.to_str().unwrap()]).current_dir(place.path()));
+    assert!(again.assert_code(2).stderr.contains("was simulated itself"), "{}", again.stderr);
+}
+
+#[test]
+fn what_cannot_be_simulated_is_told_with_the_way_out() {
+    let place = Place::new(
+        "[model]\nservers = 0\nclient = 5\nrejection_cost = 2\nrtt = \"5\"\n[op.ping.run_command]\ncommand = { ping = 1 }\n",
+    );
+    let refused = finish(overdrive(["simulate", "profile.toml"]).current_dir(place.path()));
+    let told = &refused.assert_code(2).stderr;
+    for part in [
+        "`model.servers` must be from 1 to 64",
+        "did you mean `clients`?",
+        "must be a share from 0 to 1",
+        "has no unit",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    for (set, part) in [
+        ("model.tickets=0", "no whole number from 1"),
+        ("model.service_distribution=even", "only fixed or exponential"),
+        ("maxAdaptiveRetrys=3", "maxAdaptiveRetries"),
+        ("overload.limit.members=none", "only all"),
+    ] {
+        let refused =
+            finish(overdrive(["simulate", "request-limit", "--set", set]).current_dir(place.path()));
+        assert!(refused.assert_code(2).stderr.contains(part), "{set}: {}", refused.stderr);
+    }
+    let alone = ["simulate", "mixed", "--set", "readPreference=secondary", "--set", "model.servers=1"];
+    let refused = finish(overdrive(alone).current_dir(place.path()));
+    assert!(refused.assert_code(2).stderr.contains("set model.servers to 2"), "{}", refused.stderr);
+    assert!(place.runs().is_empty(), "nothing was begun");
+    let crossed =
+        ["simulate", "request-limit", "--duration", "5s", "--fail-if", "error_rate > 10%", "--ui", "none"];
+    finish(overdrive(crossed).current_dir(place.path())).assert_code(3);
+}
