@@ -13,8 +13,8 @@ use anyhow::{Context, anyhow};
 pub use build::{Building, build};
 
 use crate::cache;
-use crate::plan::Driver;
 use crate::plan::driver::NAMES;
+use crate::plan::{Driver, Plan};
 use crate::trial::child::Launch;
 
 /// Where drivers are kept; names another directory than the cache's.
@@ -49,6 +49,14 @@ pub fn launch(driver: &Driver) -> anyhow::Result<Launch> {
     launch.ok_or_else(|| {
         anyhow!("driver {driver} is not there: build it with `overdrive driver build {driver}`")
     })
+}
+
+/// Makes a plan one that a driver's worker can carry out, and returns what people must know of that.
+///
+/// # Errors
+/// What the worker cannot do at all.
+pub fn fit(driver: &Driver, plan: &mut Plan) -> Result<Option<String>, String> {
+    if driver.is_rust() { Ok(None) } else { pymongo::fit(plan) }
 }
 
 /// The drivers that were built here, in order.

@@ -68,7 +68,7 @@ pub fn resolve_options(
         pin_defaults(uri, &mut choices);
     }
     choices.retain(|choice| !choice.values.is_empty());
-    notices.extend(leave_out_unknown(&mut choices, version, &driver.version));
+    notices.extend(leave_out_unknown(&mut choices, driver));
 
     let given: Vec<_> = choices.iter().flat_map(Choice::given).collect();
     let mut mistakes = conflicts::find(uri.shape(), &given);
@@ -188,20 +188,20 @@ fn pin_defaults(uri: &Uri, choices: &mut Vec<Choice>) {
     own.collect::<Vec<_>>().iter().for_each(|own| apply(own, choices));
 }
 
-/// Older drivers take an option that they do not know for a mistake.
-fn leave_out_unknown(
-    choices: &mut Vec<Choice>,
-    driver: Option<Version>,
-    driver_version: &str,
-) -> Vec<String> {
+/// Older drivers take an option that they do not know for a mistake, or pass over it without a word in the results.
+fn leave_out_unknown(choices: &mut Vec<Choice>, driver: &Driver) -> Vec<String> {
+    let version = Version::parse(&driver.version);
     let mut notices = Vec::new();
     choices.retain(|choice| {
-        let known = choice.spec.known_to(driver);
-        if let (false, Some(since)) = (known, choice.spec.since) {
+        let since = choice.spec.first_version_of(driver);
+        let known = !matches!((since, version), (Some(since), Some(version)) if version < since);
+        // Of what nobody but overdrive has asked for there is nothing to tell.
+        if let (false, Some(since), true) = (known, since, choice.from != OptionSource::Overdrive) {
             notices.push(format!(
-                "`{}` (from {}) is left out: driver {driver_version} does not know it, {since} is the first that does",
+                "`{}` (from {}) is left out: driver {} does not know it, {since} is the first that does",
                 choice.spec.name,
                 source_name(choice.from),
+                if driver.is_rust() { driver.version.clone() } else { driver.to_string() },
             ));
         }
         known

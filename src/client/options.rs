@@ -7,6 +7,7 @@ mod table;
 mod values;
 
 use super::version::Version;
+use crate::plan::Driver;
 
 pub use table::OPTIONS;
 pub use values::Kind;
@@ -133,6 +134,16 @@ impl OptionSpec {
     /// Whether the option may be given several times, each adding to the others.
     pub(crate) fn repeats(&self) -> bool {
         matches!(self.kind, Kind::Tags)
+    }
+
+    /// The first version of a driver that knows the option; `None` when every supported one does.
+    pub(crate) fn first_version_of(&self, driver: &Driver) -> Option<Version> {
+        match (driver.is_rust(), self.name) {
+            (true, _) => self.since,
+            (false, "maxAdaptiveRetries" | "enableOverloadRetargeting") => Some(Version::new(4, 17, 0)),
+            (false, "serverMonitoringMode") => Some(Version::new(4, 5, 0)),
+            (false, _) => None,
+        }
     }
 
     /// Whether a driver of this version knows the option; an unknown version is taken for a new one.

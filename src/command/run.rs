@@ -65,6 +65,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
         Some(hunt) => vec![hunt.first()?],
         None => matrix::prepare(&profile, &args, &uri)?,
     };
+    checks::drivers(variants.iter().map(|variant| &*variant.plan)).await?;
     match (&given, &args.stub) {
         (Some(_), _) => {
             variants.iter().try_for_each(|variant| checks::faults(&variant.plan, &args.allow_faults))?;

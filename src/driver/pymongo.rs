@@ -7,8 +7,11 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use super::build::Building;
-use crate::plan::Driver;
+use crate::plan::{BackoffKind, Driver, Flow, Model, OnTimeout, Plan};
 use crate::trial::child::Launch;
+
+/// What says that an environment is whole.
+const WHOLE: &str = "whole";
 
 /// A file of the worker: its name and its text.
 macro_rules! worker {
@@ -46,13 +49,52 @@ const WORKER: &[(&str, &str)] = worker![
 /// When the worker's files cannot be written.
 pub fn launch(directory: &Path) -> anyhow::Result<Option<Launch>> {
     let python = directory.join("bin/python");
-    if !python.is_file() {
+    if !python.is_file() || !directory.join(WHOLE).is_file() {
         return Ok(None);
     }
     let worker = directory.join("worker");
     write_worker(&worker).with_context(|| format!("cannot write the worker to {}", worker.display()))?;
     // Unbuffered, and without compiled files beside the worker's.
     Ok(Some(Launch { program: python, arguments: vec!["-u".into(), "-B".into(), worker] }))
+}
+
+/// The most operations that it has under way: each takes a thread.
+const MOST_THREADS: u32 = 1000;
+
+/// Makes a plan one that the worker can carry out, and returns what people must know of that.
+///
+/// # Errors
+/// What the worker cannot do at all. What it says of an operation or a generator is told by itself, before the load begins.
+pub fn fit(plan: &mut Plan) -> Result<Option<String>, String> {
+    let Flow { limit, breaker, budget, producer, spool } = &plan.flow;
+    let server_guided = plan.backoff.is_some_and(|backoff| backoff.kind == BackoffKind::ServerGuided);
+    let beyond = [
+        (plan.shard.is_some(), "--shard"),
+        (plan.timeout.on_timeout != OnTimeout::Cancel, "timeout.on_timeout = \"read_in_background\""),
+        (plan.timeout.max_time.is_some(), "timeout.max_time"),
+        (server_guided, "flow.backoff.kind = \"server_guided\""),
+        (limit.is_some(), "[flow.limit]"),
+        (breaker.is_some(), "[flow.breaker]"),
+        (budget.is_some(), "[flow.budget]"),
+        (producer.is_some() || spool.is_some(), "flow.queue"),
+    ];
+    if let Some((_, what)) = beyond.iter().find(|(asked_for, _)| *asked_for) {
+        return Err(format!(
+            "the worker for PyMongo does not have {what}: leave it out, or load with the Rust driver"
+        ));
+    }
+    match &mut plan.load.model {
+        Model::Closed { workers } if *workers > MOST_THREADS => {
+            Err(format!("the worker for PyMongo has at most {MOST_THREADS} workers: each takes a thread"))
+        }
+        Model::Open { max_in_flight, .. } if *max_in_flight > MOST_THREADS => {
+            *max_in_flight = MOST_THREADS;
+            Ok(Some(format!(
+                "`max_in_flight` is {MOST_THREADS} with PyMongo: each operation under way takes a thread"
+            )))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Makes the environment and puts the driver into it.
@@ -73,7 +115,9 @@ pub fn build(driver: &Driver, home: &Path, building: &Building) -> anyhow::Resul
         // Half an environment would be taken for one.
         let _ = fs::remove_dir_all(&directory);
     }
-    made.with_context(|| format!("driver {driver} cannot be installed")).map(|()| directory)
+    made.with_context(|| format!("driver {driver} cannot be installed"))?;
+    fs::write(directory.join(WHOLE), "")?;
+    Ok(directory)
 }
 
 fn python(program: &Path, arguments: &[&Path]) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! The same interval as several processes saw it, each with a part of the load, made one.
 
-use super::Snapshot;
+use super::{FlowState, Snapshot};
 
 impl Snapshot {
     /// Adds what another process did in the same time. Everything adds up, connections, memory and processors included; how
@@ -31,6 +31,15 @@ impl Snapshot {
         for (name, count) in other.orphans {
             *self.orphans.entry(name).or_default() += count;
         }
+        let sum = |ours: Option<u64>, theirs: Option<u64>| Some(ours? + theirs?);
+        self.flow = FlowState {
+            limit: self.flow.limit.zip(other.flow.limit).map(|(ours, theirs)| ours + theirs),
+            // Each has a breaker of its own, and where they differ there is no word for all.
+            breaker: self.flow.breaker.take().filter(|ours| other.flow.breaker.as_ref() == Some(ours)),
+            queued: sum(self.flow.queued, other.flow.queued),
+            spooled: sum(self.flow.spooled, other.flow.spooled),
+        };
+        self.events.extend(other.events);
         let (ours, theirs) = (&mut self.generator, other.generator);
         ours.cpu_ns += theirs.cpu_ns;
         ours.rss_bytes += theirs.rss_bytes;
@@ -43,7 +52,7 @@ impl Snapshot {
 #[cfg(test)]
 mod tests {
     use crate::results::testing;
-    use crate::snapshot::{Generator, PoolCounts, ServerStats};
+    use crate::snapshot::{FlowState, Generator, PoolCounts, ServerStats};
 
     #[test]
     fn everything_adds_up() {
@@ -57,6 +66,8 @@ mod tests {
                 ..ServerStats::default()
             });
             part.generator.behind_ns = behind_ns;
+            let breaker = if ok < 30 { "open" } else { "closed" }.to_owned();
+            part.flow = FlowState { limit: Some(10), queued: Some(2), breaker: Some(breaker), spooled: None };
             part
         };
         let mut whole = part("a:1", 10, 5);
@@ -73,6 +84,8 @@ mod tests {
         assert_eq!(servers, [("a:1", 30, 8, 2), ("b:1", 30, 4, 1)]);
         let Generator { rss_bytes, behind_ns, workers, in_flight, .. } = whole.generator;
         assert_eq!((rss_bytes, behind_ns, workers, in_flight), (3 << 20, 9, 24, 3));
+        let flow = FlowState { limit: Some(30), queued: Some(6), breaker: None, spooled: None };
+        assert_eq!(whole.flow, flow);
         assert_eq!((whole.start_ns, whole.end_ns), (3_000_000_000, 4_000_000_000));
     }
 }

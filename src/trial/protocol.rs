@@ -15,7 +15,10 @@ use crate::snapshot::{Report, Snapshot, Totals};
 
 /// The version of the protocol, which has to be the same on both sides: a plan that one side understands in part makes
 /// another load than was asked for.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
+
+/// What this program's sources are told from others by.
+pub const SOURCES: &str = env!("OVERDRIVE_SOURCES");
 
 /// The longest line, without its end.
 pub const LONGEST_LINE: usize = 16 << 20;
@@ -104,6 +107,9 @@ pub enum Message {
         driver: String,
         /// The driver's version.
         version: String,
+        /// [`SOURCES`] of a child that is this program built with another driver; empty for others, which come with it.
+        #[serde(default)]
+        sources: String,
     },
     /// Connected, primary known: waiting for Go.
     Ready {},
@@ -144,7 +150,7 @@ impl From<Report> for Message {
     fn from(report: Report) -> Self {
         match report {
             Report::Hello(Driver { name, version }) => {
-                Self::Hello { protocol: PROTOCOL, driver: name, version }
+                Self::Hello { protocol: PROTOCOL, driver: name, version, sources: SOURCES.to_owned() }
             }
             Report::Ready => Self::Ready {},
             Report::Snapshot(snapshot) => Self::Snapshot(snapshot),

@@ -14,7 +14,7 @@ use crate::units::Span;
 const AHEAD: Duration = Duration::from_secs(1);
 
 /// What begins later than this is no part of the load any more.
-const LATE: Duration = Duration::from_millis(500);
+const LATE: Duration = Duration::from_millis(250);
 
 /// A clock that is off by less may as well be right: shards begin together to some milliseconds.
 const ASTRAY: Duration = Duration::from_millis(100);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, ContextManager, Optional
+from typing import Any, ContextManager, Optional
 
 import pymongo
 
@@ -65,19 +65,28 @@ class Pauses:
         return min(base + round((most - base) * self._random.unit()), cap)
 
 
-def has_deadline(plan: Optional[dict[str, Any]]) -> bool:
-    """Whether the plan bounds calls at all."""
-    return any((plan or {}).get(name) is not None for name in ("operation", "max_time"))
-
-
-def deadline(plan: Optional[dict[str, Any]]) -> Callable[[], ContextManager[Any]]:
+class Deadline:
     """What bounds a call: PyMongo's own deadline, where the plan has one."""
-    if not has_deadline(plan):
-        return contextlib.nullcontext
-    known = {"operation", "on_timeout", "grace", "max_time"}
-    if set(plan) - known or plan.get("on_timeout", "cancel") != "cancel" or plan.get("max_time") is not None:
-        raise ValueError("the PyMongo worker knows no [timeout] but `operation`: PyMongo's deadline is what ends a call there")
-    if not hasattr(pymongo, "timeout"):
-        raise ValueError(f"[timeout] needs PyMongo 4.2 or later; this is {pymongo.version}")
-    seconds = span_ns(plan["operation"]) / 1e9
-    return lambda: pymongo.timeout(seconds)
+
+    # PyMongo takes what a round trip needs off the time that it gives the server, so that calls end a little early.
+    _EARLY = 0.9
+
+    def __init__(self, plan: Optional[dict[str, Any]]) -> None:
+        given = {name: value for name, value in (plan or {}).items() if value is not None}
+        self._ns: Optional[int] = None
+        if "operation" not in given and "max_time" not in given:
+            return
+        known = {"operation", "on_timeout", "grace"}
+        if set(given) - known or given.get("on_timeout", "cancel") != "cancel":
+            raise ValueError("the PyMongo worker knows no [timeout] but `operation`: PyMongo's deadline is what ends a call")
+        if not hasattr(pymongo, "timeout"):
+            raise ValueError(f"[timeout] needs PyMongo 4.2 or later; this is {pymongo.version}")
+        self._ns = span_ns(given["operation"])
+
+    def bound(self) -> ContextManager[Any]:
+        """Bounds what is done within."""
+        return contextlib.nullcontext() if self._ns is None else pymongo.timeout(self._ns / 1e9)
+
+    def has_passed(self, took_ns: int) -> bool:
+        """Whether a call that took so long has been ended by it."""
+        return self._ns is not None and took_ns >= self._ns * self._EARLY

@@ -58,7 +58,9 @@ class Drive:
         plan, ledger = trial.plan, trial.ledger
         database = client[plan["data"]["database"]]
         target = Target(client, database, database[plan["data"]["collection"]])
-        self._crew = Crew(plan, trial.workload, trial.segments, target, ledger, requests.died)
+        self._crew = Crew(
+            plan, trial.workload, trial.segments, target, ledger, requests.died, trial.deadline, trial.policy
+        )  # fmt: skip
         # Pool events alone tell the end of a call, and so of an attempt only where a call is one command.
         told_apart = [ledger.commands or statement.is_single_command for statement in trial.workload.statements]
         due = trial.due_times() if trial.model == "open" else None

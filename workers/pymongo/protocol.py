@@ -11,7 +11,7 @@ import time
 from typing import Any, BinaryIO, Optional
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-VERSION = 1
+VERSION = 2
 
 # Something is said at least every five seconds.
 _SILENCE = 3.0

@@ -9,6 +9,7 @@ import pymongo
 from pymongo import errors
 
 import failures
+from application import Deadline, Policy
 from attempts import listeners
 from ledger import Ledger
 from operations import Workload
@@ -43,6 +44,9 @@ class Trial:
             raise ValueError(f"the PyMongo worker knows no load of the model '{self.model}'")
         if self.model == "closed" and self.shape["workers"] > MOST_THREADS:
             raise ValueError(f"the PyMongo worker has at most {MOST_THREADS} workers: each is a thread of Python's")
+        # Refused now if it is beyond this worker.
+        self.deadline = Deadline(plan.get("timeout"))
+        self.policy = Policy(plan["backoff"]) if plan.get("backoff") else None
         self.ledger = Ledger(commands=plan["attempts"] == "full")
 
     def due_times(self) -> Iterator[int]:

@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable, NamedTuple, Optional
 
 import failures
-from application import Pauses, Policy, deadline, has_deadline
+from application import Deadline, Pauses, Policy
 from attempts import Trace, trace_this_thread
 from failures import Failure, FailureClass
 from ledger import Ledger
@@ -33,12 +33,11 @@ class Crew:
 
     def __init__(
         self, plan: dict[str, Any], workload: Workload, segments: Segments, target: Target, ledger: Ledger,
-        died: Callable[[BaseException], None],
+        died: Callable[[BaseException], None], deadline: Deadline, policy: Optional[Policy],
     ) -> None:  # fmt: skip
         self._workload, self._segments, self._target, self._ledger, self._died = workload, segments, target, ledger, died
         self._seed = plan["seed"]
-        self._deadline, self._has_deadline = deadline(plan.get("timeout")), has_deadline(plan.get("timeout"))
-        self._policy = Policy(plan["backoff"]) if plan.get("backoff") else None
+        self._deadline, self._policy = deadline, policy
         self._threads: list[threading.Thread] = []
         # Waiting for an operation: one element each, because appending and taking need no lock.
         self._idle: list[None] = []
@@ -155,17 +154,18 @@ class Crew:
 
     def _call(self, statement: Statement, draw: Draw) -> _Call:
         """One call of the driver, as long as the application waits for it."""
+        began_ns = time.monotonic_ns()
         try:
-            with self._deadline():
+            with self._deadline.bound():
                 statement.execute(self._target, statement.render(draw))
         except Exception as error:
-            return self._failed_call(error)
+            return self._failed_call(error, time.monotonic_ns() - began_ns)
         return _Call(OK)
 
-    def _failed_call(self, error: Exception) -> _Call:
+    def _failed_call(self, error: Exception, took_ns: int) -> _Call:
         failure = failures.classify(error)
-        # Without a deadline of the application's, a timeout is the driver's or the server's, and a failure.
-        if self._has_deadline and failures.is_timeout(error):
+        # Before the application's deadline a timeout is the driver's or the server's, and a failure.
+        if self._deadline.has_passed(took_ns) and failures.is_timeout(error):
             return _Call(TIMED_OUT, Failure(FailureClass("timeout"), failure.example), again=True)
         again = self._policy is not None and failures.is_worth_another_call(error)
         return _Call(GAVE_UP if failures.is_retryable_overload(error) else ENDED_FAILED, failure, again)

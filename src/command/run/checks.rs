@@ -7,10 +7,12 @@ use anyhow::Context;
 use crate::cli::RunArgs;
 use crate::client::uri::Uri;
 use crate::command::{UsageError, check_mongod, refuse_uri};
+use crate::driver;
 use crate::lab::SIZE;
 use crate::plan::staleness::HEARTBEATS;
-use crate::plan::{Members, Model, Overload, Plan};
+use crate::plan::{Driver, Members, Model, Overload, Plan};
 use crate::stderr::{flush, tell};
+use crate::trial::child::greet;
 
 /// What can be told of the arguments without a connection.
 pub async fn arguments(args: &RunArgs, given: bool) -> Result<(), UsageError> {
@@ -31,6 +33,20 @@ pub async fn arguments(args: &RunArgs, given: bool) -> Result<(), UsageError> {
             "--mongod is the lab's server, and there is a deployment (from --uri, --uri-file or $OVERDRIVE_URI): leave \
              one of them out",
         ));
+    }
+    Ok(())
+}
+
+/// Each driver is asked what it is: one that was built from other sources would take a plan for another.
+pub async fn drivers<'a>(plans: impl Iterator<Item = &'a Plan>) -> Result<(), UsageError> {
+    let mut asked: Vec<&Driver> = Vec::new();
+    for driver in plans.filter_map(|plan| plan.driver.as_ref()) {
+        if asked.contains(&driver) {
+            continue;
+        }
+        asked.push(driver);
+        let greeted = async { greet(&driver::launch(driver)?, driver).await };
+        greeted.await.map_err(|error| UsageError::new(format!("{error:#}")))?;
     }
     Ok(())
 }

@@ -81,8 +81,9 @@ pub fn prepare_one(
     }
     let mut notes = args.stub.as_ref().map_or_else(Vec::new, |script| stub::adapt(&mut written, script));
     let mut plan = written.clone();
-    if let Some(driver) = &plan.driver {
-        driver::launch(driver).map_err(|error| UsageError::new(format!("{error:#}")))?;
+    if let Some(driver) = plan.driver.clone() {
+        driver::launch(&driver).map_err(|error| UsageError::new(format!("{error:#}")))?;
+        notes.extend(driver::fit(&driver, &mut plan).map_err(UsageError::new)?);
     }
     plan.overloads.retain(|overload| on_time(&plan.load, overload).is_some());
     notes.extend(shard.and_then(shard::note));

@@ -1,9 +1,12 @@
 //! Whether what a child says can be: its numbers go into the results, and no other line of ours may fail on them.
 
-use crate::plan::timeline::segments;
+use std::time::{Duration, Instant};
+
+use super::beginning;
+use crate::plan::timeline::{Segment, index_at, nanos, segments};
 use crate::plan::{Driver, Plan};
 use crate::snapshot::Snapshot;
-use crate::trial::protocol::{Message, PROTOCOL};
+use crate::trial::protocol::{Message, PROTOCOL, SOURCES};
 
 /// How far a child is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +25,27 @@ enum Stage {
     Done,
 }
 
+/// The longest interval while load runs: they end at whole seconds.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The longest of those after it, in which the last operations end.
+const LONGEST_LAST: Duration = Duration::from_secs(30);
+
+/// How far a child's clock may be ahead of ours.
+const SLACK: Duration = Duration::from_secs(2);
+
 /// What a child has said so far, as far as it bears on what it may say next.
 pub struct Check {
     driver: Driver,
     operations: usize,
-    segments: usize,
+    segments: Vec<Segment>,
     stage: Stage,
     /// The next interval's number and its beginning.
     next: (u64, u64),
+    /// When it was told to begin.
+    go: Option<Instant>,
+    /// Whether it was told to end.
+    stopped: bool,
 }
 
 impl Check {
@@ -38,17 +54,29 @@ impl Check {
         Self {
             driver: driver.clone(),
             operations: plan.operations.len(),
-            segments: segments(plan).len(),
+            segments: segments(plan),
             stage: Stage::Started,
             next: (0, 0),
+            go: None,
+            stopped: false,
         }
     }
 
     /// It was told to begin.
     pub fn gone(&mut self) {
         if self.stage == Stage::Ready {
-            self.stage = Stage::Running;
+            (self.stage, self.go) = (Stage::Running, Some(Instant::now()));
         }
+    }
+
+    /// It was told to end.
+    pub const fn stopped(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Whether its load runs: then it is what it says of that by which it is known to live.
+    pub const fn is_under_load(&self) -> bool {
+        matches!(self.stage, Stage::Running | Stage::Closed)
     }
 
     /// Whether a message may come now, as it is.
@@ -58,8 +86,8 @@ impl Check {
     pub fn admit(&mut self, message: &Message) -> Result<(), String> {
         let untimely = || Err(format!("it says `{}` at the wrong time", message.name()));
         self.stage = match (self.stage, message) {
-            (Stage::Started, Message::Hello { protocol, driver, version }) => {
-                self.greeted(*protocol, driver, version)?;
+            (Stage::Started, Message::Hello { protocol, driver, version, sources }) => {
+                greeted(&self.driver, (*protocol, driver, version, sources))?;
                 Stage::Greeted
             }
             // One that cannot even say hello as we know it may still say why.
@@ -74,10 +102,18 @@ impl Check {
                 self.interval(snapshot)?;
                 stage
             }
-            (Stage::Running, Message::Closed { .. }) => Stage::Closed,
+            (Stage::Running, Message::Closed { .. }) => {
+                if !self.stopped && self.elapsed() < self.measured_until() {
+                    return Err("its load ends before its time".to_owned());
+                }
+                Stage::Closed
+            }
             (Stage::Closed, Message::Done(totals)) => {
                 if totals.ended.len() != self.operations {
                     return Err("its totals are of other operations than the plan's".to_owned());
+                }
+                if !self.stopped && self.next.1 < nanos(self.measured_until()) {
+                    return Err("its intervals end before the measured time does".to_owned());
                 }
                 Stage::Done
             }
@@ -86,37 +122,65 @@ impl Check {
         Ok(())
     }
 
-    fn greeted(&self, protocol: u32, driver: &str, version: &str) -> Result<(), String> {
-        if protocol != PROTOCOL {
-            return Err(format!(
-                "it speaks version {protocol} of the protocol and this program version {PROTOCOL}; build it again with \
-                 `overdrive driver build {}`",
-                self.driver
-            ));
-        }
-        if (driver, version) != (&self.driver.name, &self.driver.version) {
-            return Err(format!("it is {driver}:{version}, not {}", self.driver));
-        }
-        Ok(())
+    fn elapsed(&self) -> Duration {
+        self.go.map_or(Duration::ZERO, |go| go.elapsed()) + SLACK
+    }
+
+    /// The beginning of the cool-down.
+    fn measured_until(&self) -> Duration {
+        Duration::from_nanos(self.segments.last().map_or(0, |last| last.start_ns))
     }
 
     fn interval(&mut self, snapshot: &Snapshot) -> Result<(), String> {
-        let Snapshot { sequence, start_ns, end_ns, segment, cells, open, servers: _, errors, .. } = snapshot;
+        let Snapshot { sequence, start_ns, end_ns, segment, cells, open, errors, .. } = snapshot;
+        let wrong = |what: &str| Err(format!("its interval {sequence} {what}"));
         if (*sequence, *start_ns) != self.next || end_ns < start_ns {
-            return Err(format!("its interval {sequence} does not follow the one before"));
+            return wrong("does not follow the one before");
         }
-        let within =
-            |segment: usize, operation: usize| segment < self.segments && operation < self.operations;
-        let known = *segment < self.segments
-            && open.len() == self.operations
+        let last = self.segments.len() - 1;
+        let within = |segment: usize, operation: usize| segment <= last && operation < self.operations;
+        let known = open.len() == self.operations
             && cells.keys().all(|&(segment, operation)| within(segment, operation))
             && errors.iter().all(|error| within(error.segment, error.operation));
         if !known {
-            return Err(format!("its interval {sequence} is about what the plan does not have"));
+            return wrong("is about what the plan does not have");
+        }
+        let begun_in = index_at(&self.segments, *start_ns);
+        let ended = self.stage == Stage::Closed || self.stopped;
+        if *segment != begun_in && !(ended && *segment == last) {
+            return wrong("is not of the part of the trial that it lies in");
+        }
+        let longest = if ended { LONGEST_LAST } else { LONGEST };
+        let cut = ended || *end_ns <= self.segments[begun_in].end_ns;
+        if end_ns - start_ns > nanos(longest) || !cut || *end_ns > nanos(self.elapsed()) {
+            return wrong("ends when it cannot have ended");
         }
         self.next = (sequence + 1, *end_ns);
         Ok(())
     }
+}
+
+/// Whether a child is the one that was asked for.
+///
+/// # Errors
+/// Why it is not.
+pub fn greeted(
+    wanted: &Driver,
+    (protocol, driver, version, sources): (u32, &str, &str, &str),
+) -> Result<(), String> {
+    let again = format!("build it again with `overdrive driver build {wanted}`");
+    if protocol != PROTOCOL {
+        return Err(format!(
+            "it speaks version {protocol} of the protocol and this program version {PROTOCOL}; {again}"
+        ));
+    }
+    if (driver, version) != (&wanted.name, &wanted.version) {
+        return Err(format!("it is {}, not {wanted}", beginning(&format!("{driver}:{version}"))));
+    }
+    if wanted.is_rust() && sources != SOURCES {
+        return Err(format!("it was built from other sources of overdrive than this program; {again}"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -127,7 +191,8 @@ mod tests {
     use crate::stats::OpStats;
 
     fn hello() -> Message {
-        Message::Hello { protocol: PROTOCOL, driver: "rust".into(), version: "3.8.2".into() }
+        let sources = SOURCES.to_owned();
+        Message::Hello { protocol: PROTOCOL, driver: "rust".into(), version: "3.8.2".into(), sources }
     }
 
     fn running() -> Check {
@@ -172,9 +237,11 @@ mod tests {
     fn another_program_is_not_taken_for_the_driver() {
         let refused = |protocol, version: &str| {
             let mut check = Check::new(&Driver::rust("3.8.2"), &testing::plan());
-            let hello = Message::Hello { protocol, driver: "rust".into(), version: version.into() };
+            let sources = if version == "3.8.2" { "others" } else { SOURCES }.to_owned();
+            let hello = Message::Hello { protocol, driver: "rust".into(), version: version.into(), sources };
             check.admit(&hello).unwrap_err()
         };
+        assert!(refused(PROTOCOL, "3.8.2").contains("other sources"));
         assert_eq!(refused(PROTOCOL, "3.8.1"), "it is rust:3.8.1, not rust:3.8.2");
         let other = refused(PROTOCOL + 1, "3.8.2");
         assert!(other.contains("overdrive driver build rust:3.8.2"), "{other}");

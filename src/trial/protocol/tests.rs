@@ -65,7 +65,12 @@ fn everything_that_is_said_is_as_the_schema_has_it() {
         check(serde_json::to_value(request).unwrap());
     }
     for message in [
-        Message::Hello { protocol: PROTOCOL, driver: "rust".into(), version: "3.9.1".into() },
+        Message::Hello {
+            protocol: PROTOCOL,
+            driver: "rust".into(),
+            version: "3.9.1".into(),
+            sources: String::new(),
+        },
         Message::Ready {},
         Message::Snapshot(Box::new(snapshot())),
         Message::Closed { next: 1 },
