@@ -1,6 +1,7 @@
 //! The command line. Its comments are the help.
 
 mod compare;
+mod drain;
 pub mod driver;
 mod export;
 mod limits;
@@ -17,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use self::compare::{CompareArgs, Format};
+pub use self::drain::DrainArgs;
 pub use self::driver::DriverArgs;
 pub use self::export::{ExportArgs, ExportFormat};
 pub use self::limits::LimitArgs;
@@ -91,6 +93,8 @@ pub enum Command {
     Gate(GateArgs),
     /// Build and list drivers in other versions or languages, which runs can load with
     Driver(DriverArgs),
+    /// Send what a run has parked in its spool
+    Drain(DrainArgs),
     /// Undo the faults that a run has left on servers because it was killed
     Restore(RestoreArgs),
     /// Print what a shell needs to complete these commands and their options

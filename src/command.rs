@@ -5,6 +5,7 @@ pub mod check;
 pub mod child;
 pub mod compare;
 pub mod completions;
+pub mod drain;
 pub mod driver;
 pub mod export;
 pub mod gate;

@@ -109,6 +109,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Lab(args) => command::lab::run(args).await,
         Command::Gate(args) => command::gate::run(args).await,
         Command::Restore(args) => command::restore::run(args).await,
+        Command::Drain(args) => command::drain::run(args).await,
         Command::Driver(args) => command::driver::run(args.command),
         Command::Child => command::child::run().await.map(|()| Outcome::Done),
         Command::Keeper => command::keeper::run().await.map(|()| Outcome::Done),

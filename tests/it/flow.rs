@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
-use crate::support::{Place, Row, assert_sums, count, finish, table, whole};
+use bson::{Document, doc};
+use overdrive::lab::Lab;
+
+use crate::lab_options;
+use crate::support::{Place, Row, assert_sums, count, finish, overdrive, table, whole};
 
 /// Forty a second for five seconds, in steps that are always the same.
 const LOAD: &str = r#"
@@ -166,4 +170,84 @@ fn a_throttle_sends_less_and_less_to_servers_that_accept_nothing() {
     assert!((1..30).contains(&sent), "{sent}");
     assert_eq!(reasons(directory, "throttled"), all_phases(directory, "ops_dropped"));
     assert_eq!(count(&row, "ops_failed") + count(&row, "ops_dropped"), 200);
+}
+
+/// Writes that a server rejects for the first seconds: the breaker opens, and what comes meanwhile is parked.
+const PARKED: &str = r#"
+[data]
+documents = 10
+collection = "parked"
+[load]
+rate = "40/s"
+arrivals = "even"
+warmup = "1s"
+duration = "8s"
+[client]
+maxPoolSize = 100
+maxAdaptiveRetries = 0
+[flow]
+queue = 8
+when_full = "spool"
+[flow.breaker]
+minimum = 5
+cool_down = "1s"
+[flow.spool]
+drain = "100/s"
+[op.add.insert_one]
+[op.bump.update_one]
+filter = { _id = 0 }
+update = { "$inc" = { n = 1 } }
+[[overload]]
+name = "shed"
+at = "1s"
+for = "FORs"
+[overload.fail_command]
+commands = ["insert", "update"]
+labels = ["SystemOverloadedError", "RetryableError"]
+probability = 1.0
+"#;
+
+/// What the servers hold: documents beside the ten, and how often the first was changed.
+async fn stored(uri: &str) -> (u64, u64) {
+    let client = mongodb::Client::with_uri_str(uri).await.unwrap();
+    let data = client.database("overdrive").collection::<Document>("parked");
+    let first = data.find_one(doc! { "_id": 0 }).await.unwrap().unwrap();
+    let bumps = first.get("n").and_then(|n| n.as_i64().or_else(|| n.as_i32().map(i64::from))).unwrap_or(0);
+    (data.count_documents(doc! {}).await.unwrap() - 10, u64::try_from(bumps).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_parked_is_sent_once_by_the_run_or_later() {
+    let lab = Lab::start(&lab_options(), &|_| ()).await.unwrap();
+    for (length, left) in [("3", false), ("60", true)] {
+        let place = Place::new(PARKED.replace("FOR", length));
+        let args = ["--uri", lab.uri(), "--allow-faults=fail_command", "--ui", "none"];
+        let finished = finish(&mut place.run(&args));
+        let directory = finished.assert_code(0).directory();
+        assert_sums(directory);
+        let parked = all_phases(directory, "ops_parked");
+        assert!(parked > 20, "{parked}");
+        assert_eq!(reasons(directory, "breaker_open"), parked);
+        let told = &events(directory, "spool")[0]["detail"];
+        let numbers: Vec<u64> = told.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let &[all, drained, backlog] = &numbers[..] else { panic!("{told}") };
+        assert_eq!((all, drained + backlog), (parked, parked));
+        assert_eq!(backlog > 0, left, "{told}");
+        assert!(finished.stdout.contains(told), "{}", finished.stdout);
+        let ok = all_phases(directory, "ops_ok");
+        let (inserted, bumped) = stored(lab.uri()).await;
+        assert_eq!(inserted + bumped, ok + drained, "each that succeeded, and each that was sent again");
+        // Twice, since whoever was interrupted does it again.
+        for expected in [backlog, 0] {
+            let drained = finish(
+                overdrive(["drain", directory.to_str().unwrap(), "--uri", lab.uri()])
+                    .current_dir(place.path()),
+            );
+            let said = format!("{expected} operations sent");
+            assert!(drained.assert_code(0).stdout.contains(&said), "{}", drained.stdout);
+        }
+        let (inserted, bumped) = stored(lab.uri()).await;
+        assert_eq!(inserted + bumped, ok + parked);
+    }
+    lab.stop().await.unwrap();
 }

@@ -196,7 +196,7 @@ mod tests {
     }
 
     fn running() -> Check {
-        let mut check = Check::new(&Driver::rust("3.8.2"), &testing::plan());
+        let mut check = Check::new(&Driver::rust("3.8.2"), &testing::overload_plan());
         for message in [hello(), Message::Alive {}, Message::Ready {}] {
             check.admit(&message).unwrap();
         }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     fn interval(sequence: u64, change: impl FnOnce(&mut Snapshot)) -> Message {
-        let operations = testing::plan().operations.len();
+        let operations = testing::overload_plan().operations.len();
         let mut snapshot = Snapshot {
             sequence,
             start_ns: sequence * 100,
@@ -220,7 +220,11 @@ mod tests {
     #[test]
     fn a_whole_trial_is_admitted() {
         let mut check = running();
-        let totals = Totals { ended: vec![0; testing::plan().operations.len()], ..Totals::default() };
+        let closed = Message::Closed { next: 5 };
+        assert_eq!(check.admit(&closed).unwrap_err(), "its load ends before its time");
+        check.stopped();
+        let totals =
+            Totals { ended: vec![0; testing::overload_plan().operations.len()], ..Totals::default() };
         for message in [
             interval(0, |_| {}),
             Message::Alive {},
@@ -236,7 +240,7 @@ mod tests {
     #[test]
     fn another_program_is_not_taken_for_the_driver() {
         let refused = |protocol, version: &str| {
-            let mut check = Check::new(&Driver::rust("3.8.2"), &testing::plan());
+            let mut check = Check::new(&Driver::rust("3.8.2"), &testing::overload_plan());
             let sources = if version == "3.8.2" { "others" } else { SOURCES }.to_owned();
             let hello = Message::Hello { protocol, driver: "rust".into(), version: version.into(), sources };
             check.admit(&hello).unwrap_err()
@@ -245,7 +249,7 @@ mod tests {
         assert_eq!(refused(PROTOCOL, "3.8.1"), "it is rust:3.8.1, not rust:3.8.2");
         let other = refused(PROTOCOL + 1, "3.8.2");
         assert!(other.contains("overdrive driver build rust:3.8.2"), "{other}");
-        let mut check = Check::new(&Driver::rust("3.8.2"), &testing::plan());
+        let mut check = Check::new(&Driver::rust("3.8.2"), &testing::overload_plan());
         assert!(check.admit(&Message::Ready {}).unwrap_err().contains("before it says what it is"));
         check.admit(&Message::Failed { message: String::new() }).unwrap();
     }
@@ -256,7 +260,8 @@ mod tests {
         assert!(refused(interval(1, |_| {})).contains("does not follow"));
         assert!(refused(interval(0, |s| s.start_ns = 1)).contains("does not follow"));
         assert!(refused(interval(0, |s| s.open.clear())).contains("does not have"));
-        assert!(refused(interval(0, |s| s.segment = 99)).contains("does not have"));
+        assert!(refused(interval(0, |s| s.segment = 99)).contains("not of the part"));
+        assert!(refused(interval(0, |s| s.end_ns = 1_500_000_000)).contains("cannot have ended"));
         let cell = |s: &mut Snapshot| drop(s.cells.insert((0, 99), OpStats::default()));
         assert!(refused(interval(0, cell)).contains("does not have"));
         let error = |s: &mut Snapshot| {
@@ -275,7 +280,7 @@ mod tests {
         assert!(refused(Message::Ready {}).contains("at the wrong time"));
         assert!(refused(Message::Done(Totals::default())).contains("at the wrong time"));
         assert!(refused(hello()).contains("at the wrong time"));
-        let mut waiting = Check::new(&Driver::rust("3.8.2"), &testing::plan());
+        let mut waiting = Check::new(&Driver::rust("3.8.2"), &testing::overload_plan());
         waiting.admit(&hello()).unwrap();
         waiting.admit(&Message::Ready {}).unwrap();
         assert!(waiting.admit(&interval(0, |_| {})).is_err(), "before Go");

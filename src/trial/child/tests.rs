@@ -20,7 +20,8 @@ fn running() -> String {
 
 /// An interval of nothing, with this instead.
 fn interval(change: impl FnOnce(&mut Value)) -> String {
-    let snapshot = Snapshot { open: vec![0; testing::plan().operations.len()], ..Snapshot::default() };
+    let snapshot =
+        Snapshot { open: vec![0; testing::overload_plan().operations.len()], ..Snapshot::default() };
     let mut message = serde_json::to_value(Message::Snapshot(Box::new(snapshot))).unwrap();
     change(&mut message["snapshot"]);
     format!("echo '{message}'; ")
@@ -33,7 +34,7 @@ async fn outcome(script: &str, silence: Duration) -> (Vec<Report>, String) {
     let (control, requests) = mpsc::channel(4);
     let (sender, mut reports) = mpsc::channel(64);
     let uri = Uri::parse("mongodb://me:s3cret@127.0.0.1/").unwrap();
-    let (driver, plan) = (Driver::rust("3.8.2"), testing::plan());
+    let (driver, plan) = (Driver::rust("3.8.2"), testing::overload_plan());
     let leading = async {
         let led = lead(&mut child, &driver, &plan, &uri, requests, &sender, silence).await;
         drop(sender);
@@ -109,12 +110,13 @@ async fn a_child_that_hangs_is_given_up() {
 async fn its_last_words_are_told_without_secrets() {
     let hello = hello();
     // What it has started keeps its standard error open, and is killed with it.
-    let script = format!("{hello} sleep 60 & echo 'cannot reach mongodb://me:s3cret@h' >&2; exit 1");
+    let script =
+        format!("{hello} sleep 60 >/dev/null & echo 'cannot reach mongodb://me:s3cret@h' >&2; exit 1");
     let launch = Launch { program: "sh".into(), arguments: vec!["-c".into(), script.into()] };
     let uri = Uri::parse("mongodb://me:s3cret@127.0.0.1/").unwrap();
     let (_control, requests) = mpsc::channel(4);
     let (sender, _reports) = mpsc::channel(64);
-    let plan = Arc::new(testing::plan());
+    let plan = Arc::new(testing::overload_plan());
     let error =
         run(launch, Driver::rust("3.8.2"), plan, uri, requests, sender).await.unwrap_err().to_string();
     assert!(error.starts_with("driver rust:3.8.2: its process ended too early"), "{error}");
