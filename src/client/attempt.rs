@@ -263,16 +263,7 @@ pub fn waiting() -> Waiting {
 
 /// The call under way has passed its deadline. Returns the sums so far, with a retry that is under way among them.
 pub fn pass_deadline() -> Sums {
-    let sums = |trace: &Box<Trace>| {
-        let state = &mut *trace.state.borrow_mut();
-        state.late = true;
-        let mut sums = state.sums;
-        // The one under way ends later, and is counted by then.
-        let under_way = state.open.as_ref().filter(|open| open.sent.is_some());
-        sums.retries += u32::from(under_way.is_some_and(|open| state.is_repeated_by(open)));
-        sums
-    };
-    TRACE.try_with(sums).unwrap_or_default()
+    TRACE.try_with(|trace| trace.pass_deadline()).unwrap_or_default()
 }
 
 /// Whether the call under way has passed its deadline: nothing more is to be sent for it.
@@ -328,6 +319,16 @@ impl Trace {
             Some((known, number)) if known == address => *number,
             _ => met.insert((address.clone(), self.ledger.servers.number(address))).1,
         }
+    }
+
+    fn pass_deadline(&self) -> Sums {
+        let state = &mut *self.state.borrow_mut();
+        state.late = true;
+        let mut sums = state.sums;
+        // The one under way ends later, and is counted by then.
+        let under_way = state.open.as_ref().filter(|open| open.sent.is_some());
+        sums.retries += u32::from(under_way.is_some_and(|open| state.is_repeated_by(open)));
+        sums
     }
 
     fn waiting(&self) -> Waiting {

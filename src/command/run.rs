@@ -238,7 +238,8 @@ impl Run {
             match self.trial(*place, params[place.variant].clone(), interrupts).await {
                 Ok(Finished { summaries: ended, aborted, trouble }) => {
                     // Each of them, since each is told.
-                    let failed = ended.iter().map(|summary| self.judge(summary)).collect::<Vec<_>>().contains(&true);
+                    let failed =
+                        ended.iter().map(|summary| self.judge(summary)).collect::<Vec<_>>().contains(&true);
                     // What a trial came to that the user has cut short says nothing of what it would have come to.
                     self.crossed |= aborted || (failed && !interrupts.any());
                     summaries.extend(ended);

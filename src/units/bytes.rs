@@ -63,7 +63,7 @@ impl FromStr for ByteCount {
 
 impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = UNITS.iter().find(|(_, size)| self.0 >= *size && self.0 % size == 0);
+        let unit = UNITS.iter().find(|(_, size)| self.0 >= *size && self.0.is_multiple_of(*size));
         let (name, size) = unit.copied().unwrap_or(("B", 1));
         write!(f, "{}{name}", self.0 / size)
     }
