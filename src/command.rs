@@ -17,6 +17,7 @@ pub mod restore;
 pub mod run;
 pub mod stub;
 pub mod target;
+pub mod verify;
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -39,6 +40,8 @@ pub enum Outcome {
     ThresholdCrossed,
     /// A search confirmed no rate.
     NothingFound,
+    /// The driver breaks a rule of the specification.
+    RuleBroken,
     /// The user asked for an end; what there is was kept.
     Interrupted,
 }
