@@ -35,10 +35,7 @@ use crate::plan::Driver;
 /// # Errors
 /// When the deployment does not do what it takes, or something of ours could not be undone.
 pub async fn verify(uri: &Uri, lab: bool, interrupts: &mut Interrupts) -> Result<Option<Report>> {
-    let stage = tokio::select! {
-        stage = Stage::prepare(uri, lab) => stage?,
-        () = interrupts.reached(1) => return Ok(None),
-    };
+    let Some(stage) = Stage::prepare(uri, lab, interrupts).await? else { return Ok(None) };
     let looking = async {
         let mut findings = rules::look(&stage).await;
         findings.extend(unified::look(&stage).await);

@@ -13,6 +13,7 @@ use crate::client::errors::{self, OVERLOADED, RETRYABLE};
 use crate::client::uri::Uri;
 use crate::client::{connect, shut_down};
 use crate::cluster::{Cluster, Member, saying_so_if_long};
+use crate::interrupts::Interrupts;
 use crate::stderr::tell;
 
 /// How the names of databases and applications begin that are ours.
@@ -39,12 +40,16 @@ pub struct Stage {
 pub const COLLECTION: &str = "things";
 
 impl Stage {
-    /// Finds the members, and makes sure that rejections can be had.
+    /// Finds the members, and makes sure that rejections can be had. `None` when an end was asked for while they were
+    /// looked for; what is written down after that is not left half done.
     ///
     /// # Errors
     /// When nobody answers, or no rejections can be had.
-    pub async fn prepare(uri: &Uri, lab: bool) -> Result<Self> {
-        let cluster = Arc::new(saying_so_if_long(uri, Cluster::connect(uri, |_| None), tell).await?);
+    pub async fn prepare(uri: &Uri, lab: bool, interrupts: &mut Interrupts) -> Result<Option<Self>> {
+        let cluster = tokio::select! {
+            cluster = saying_so_if_long(uri, Cluster::connect(uri, |_| None), tell) => Arc::new(cluster?),
+            () = interrupts.reached(1) => return Ok(None),
+        };
         if cluster.kind == "sharded cluster" {
             bail!(
                 "{uri} is a sharded cluster, where each router would have to be told to reject: name a replica set, or \
@@ -55,7 +60,7 @@ impl Stage {
         let database = format!("{PREFIX}{:08x}", rand::random::<u32>());
         let faults = Faults::begin(Arc::clone(&cluster), &control, &database, lab, tell).await?;
         let uri = uri.control().with("appName", &database);
-        Ok(Self { uri, cluster, control, database, faults })
+        Ok(Some(Self { uri, cluster, control, database, faults }))
     }
 
     /// Turns off whatever is on, and drops what is ours.
