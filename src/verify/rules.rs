@@ -26,10 +26,10 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Looks at all of them.
 pub async fn look(stage: &Stage) -> Vec<Finding> {
-    tell("Rules of backoff, by servers that play a part …");
-    let mut findings = played_rules().await;
     tell("Rules of retries, on the deployment …");
-    findings.extend(staged_rules(stage).await);
+    let mut findings = staged_rules(stage).await;
+    tell("Rules of backoff and errors, by servers that play a part …");
+    findings.extend(played_rules().await);
     findings
 }
 
@@ -38,8 +38,13 @@ async fn played_rules() -> Vec<Finding> {
     const POLICY: &str = "client-backpressure, overload retry policy";
     const OTHERS: &str = "client-backpressure, interaction with other retry policies";
     let mut waits = within(backoff::measure()).await;
-    // What is too long by chance is so once.
-    if waits.as_ref().is_ok_and(|waits| backoff::bounded(waits).verdict == Verdict::Broken) {
+    // What is wrong by chance is so once.
+    let wrong = |waits: &backoff::Waits| {
+        [backoff::bounded(waits), backoff::distributed(waits)]
+            .iter()
+            .any(|seen| seen.verdict == Verdict::Broken)
+    };
+    if waits.as_ref().is_ok_and(wrong) {
         waits = within(backoff::measure()).await;
     }
     let of_waits = |look: fn(&backoff::Waits) -> Seen| match &waits {

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use bson::{Bson, Document, doc};
 use overdrive::client::version::DRIVER_VERSION;
+use overdrive::lab::Lab;
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::shared_lab;
-use crate::support::{finish, overdrive};
+use crate::support::{Running, finish, overdrive};
+use crate::{lab_options, shared_lab};
 
 /// Known faults of 3.9.1, by what breaks of them; all else holds or cannot be seen on a lab of 6.0.
 const BROKEN: [&str; 8] = [
@@ -73,4 +76,47 @@ fn what_it_needs_is_told_before_anything_is_done() {
         assert!(finished.stderr.contains(part), "{args:?}: {}", finished.stderr);
         assert!(finished.stdout.is_empty(), "{}", finished.stdout);
     }
+}
+
+/// What is left on a lab: databases of verify's, entries of faults, members whose failpoint is on.
+async fn left(lab: &Lab) -> (Vec<String>, u64, usize) {
+    let client = mongodb::Client::with_uri_str(lab.uri()).await.unwrap();
+    let databases = client.list_database_names().await.unwrap();
+    let databases = databases.into_iter().filter(|name| name.starts_with("overdrive_verify")).collect();
+    let faults = client.database("overdrive").collection::<Document>("overdrive.faults");
+    let entries = faults.count_documents(doc! {}).await.unwrap();
+    let mut on = 0;
+    for address in lab.addresses() {
+        let uri = format!("mongodb://{address}/?directConnection=true");
+        let admin = mongodb::Client::with_uri_str(uri).await.unwrap().database("admin");
+        let reply = admin.run_command(doc! { "getParameter": 1, "failpoint.failCommand": 1 }).await.unwrap();
+        let mode = reply.get_document("failpoint.failCommand").unwrap().get("mode").cloned();
+        on += usize::from(!matches!(mode, Some(Bson::Int32(0) | Bson::Int64(0))));
+    }
+    (databases, entries, on)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_on_a_deployment_however_it_ends() {
+    let lab = Lab::start(&lab_options(), &|_| {}).await.unwrap();
+    let args = ["verify", "--uri", lab.uri(), "--allow-faults", "fail_command"];
+    let interrupted = |signal| {
+        let mut run = Running::start(&mut overdrive(args));
+        run.wait_for("Rules of retries");
+        // By then commands are being rejected.
+        std::thread::sleep(Duration::from_secs(2));
+        run.signal(signal);
+        run.finish()
+    };
+    tokio::task::block_in_place(|| interrupted(Signal::TERM)).assert_code(130);
+    assert_eq!(left(&lab).await, (Vec::new(), 0, 0));
+
+    tokio::task::block_in_place(|| interrupted(Signal::KILL));
+    let (databases, entries, _) = left(&lab).await;
+    assert_eq!((databases.len(), entries), (1, 3), "it had no time for anything");
+    let restored = tokio::task::block_in_place(|| finish(&mut overdrive(["restore", "--uri", lab.uri()])));
+    restored.assert_code(0);
+    let (_, entries, on) = left(&lab).await;
+    assert_eq!((entries, on), (0, 0), "{}", restored.stderr);
+    lab.stop().await.unwrap();
 }
