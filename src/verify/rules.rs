@@ -7,6 +7,7 @@ mod connections;
 mod counts;
 mod errors;
 mod retargeting;
+mod waits;
 
 use std::time::Duration;
 

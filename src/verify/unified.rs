@@ -3,6 +3,7 @@
 
 mod entities;
 mod events;
+mod expect;
 mod file;
 mod matches;
 mod operations;

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::{Running, finish, overdrive};
-use crate::{lab_options, shared_lab};
+use crate::{alone, lab_options, shared_lab};
 
 /// Known faults of 3.9.1, by what breaks of them; all else holds or cannot be seen on a lab of 6.0.
 const BROKEN: [&str; 8] = [
@@ -24,11 +24,12 @@ const BROKEN: [&str; 8] = [
     "client-backpressure-options: enableOverloadRetargeting with invalid value causes a warning",
 ];
 
-#[test]
-fn the_known_faults_of_the_driver_are_found_and_no_others() {
+#[tokio::test(flavor = "multi_thread")]
+async fn the_known_faults_of_the_driver_are_found_and_no_others() {
+    let _alone = alone().await;
     let start = Instant::now();
-    // Its own end is waited for longer than a usual command's.
-    let output = overdrive(["verify", "--format", "json"]).output().unwrap();
+    // Its end is waited for longer than a usual command's.
+    let output = tokio::task::block_in_place(|| overdrive(["verify", "--format", "json"]).output().unwrap());
     assert!(start.elapsed() < Duration::from_secs(300), "{:?}", start.elapsed());
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
@@ -54,11 +55,16 @@ fn the_known_faults_of_the_driver_are_found_and_no_others() {
     // A standalone server, 8.0's bulkWrite, and a method that the driver does not have.
     for name in of("untestable") {
         let seen = text(by_name[&name], "seen");
-        let known = ["topologies single", "server 8.0", "Collection::bulk_write"];
+        // And what a busy machine does not show.
+        let known = ["topologies single", "server 8.0", "Collection::bulk_write", "timers are up to"];
         assert!(known.iter().any(|reason| seen.contains(reason)), "{name}: {seen}");
     }
     assert!(of("holds").len() > 120, "{report:#}");
-    assert!(text(by_name["backoff is uniform up to its bound"], "seen").contains("ms·2^attempt"));
+    let backoff = by_name["backoff is uniform up to its bound"];
+    assert!(
+        backoff["verdict"] != "holds"
+            || text(backoff, "seen").contains("fits jitter·min(10 s, 100 ms·2^attempt)")
+    );
 }
 
 #[test]
