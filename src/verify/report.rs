@@ -138,10 +138,14 @@ mod tests {
         insta::assert_snapshot!(report().table(), @r#"
         Driver rust:3.9.1, replica set 6.0.5
 
-        | rule               | verdict    | seen                    |
-        |--------------------|------------|-------------------------|
-        | two retries        | holds      | 3 attempts              |
-        | tests: file: 2 tests | holds    | as the tests say        |
+        | rule                 | verdict    | seen                   |
+        |----------------------|------------|------------------------|
+        | two retries          | holds      | 3 attempts             |
+        | tests: file: 2 tests | holds      | as the tests say       |
+        | b <c>                | broken     | 1 attempt & "no" retry |
+        | e                    | untestable | no such server         |
+
+        3 hold, 1 broken, 1 untestable
         "#);
     }
 
