@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bson::Document;
 use futures_util::FutureExt;
-use mongodb::error::Error;
+use mongodb::error::{Error, ErrorKind};
 
 use super::locked;
 use crate::client::errors;
@@ -94,8 +94,13 @@ impl std::fmt::Display for Failure {
             Self::Error(error) => {
                 let class = errors::classify(error);
                 let code = class.code.map(|code| format!(" {code}")).unwrap_or_default();
+                write!(f, "error {}{code} [{}]", class.kind, class.labels.join(", "))?;
+                // What a driver says of a reply that it cannot read is a heap of its own errors.
+                if matches!(error.kind.as_ref(), ErrorKind::InvalidResponse { .. }) {
+                    return Ok(());
+                }
                 let message: String = errors::message(error).chars().take(MESSAGE).collect();
-                write!(f, "error {}{code} [{}]: {message}", class.kind, class.labels.join(", "))
+                write!(f, ": {message}")
             }
             Self::Panic => f.write_str("the driver panicked"),
         }

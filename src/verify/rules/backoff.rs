@@ -6,9 +6,9 @@ use futures_util::future::join_all;
 
 use super::calls::finds;
 use super::played;
-use super::waits::{BASE_MS, CAP_MS, Exponent, judge};
+use super::waits::{BASE_MS, CAP_MS, Exponent, fits, judge};
 use crate::verify::actor::{Actor, ORDINARY, ordinary, overloaded};
-use crate::verify::finding::Seen;
+use crate::verify::finding::{Seen, Verdict};
 use crate::verify::lateness::alongside;
 
 /// Retries whose waits are measured: the last but one reaches the cap with either exponent.
@@ -84,6 +84,8 @@ pub(super) async fn base_backoff() -> anyhow::Result<Seen> {
         return Ok(Seen::untestable("the driver makes no retry"));
     }
     let named = judge(&[&first], f64::from(SERVERS_MS), 1, late);
+    let ignored = matches!(named.verdict, Verdict::Broken) && fits(&first, BASE_MS, 1, late);
+    let ignored = if ignored { ": it is ignored, since waits fit those without it" } else { "" };
     let unnamed = second.iter().copied().fold(0.0, f64::max);
     let bound = Exponent::Attempt.longest(BASE_MS, 2);
     let forgotten = Seen::judge(
@@ -91,7 +93,7 @@ pub(super) async fn base_backoff() -> anyhow::Result<Seen> {
         format!("after a second error that names none at most {unnamed:.0} ms of {bound:.0}"),
     );
     Ok(Seen::all([
-        Seen { seen: format!("with baseBackoffMS {SERVERS_MS}: {}", named.seen), ..named },
+        Seen { seen: format!("with baseBackoffMS {SERVERS_MS}{ignored}: {}", named.seen), ..named },
         forgotten,
     ]))
 }

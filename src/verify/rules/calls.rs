@@ -37,3 +37,8 @@ pub async fn finds(client: &Observed, count: usize) -> Vec<Call<Option<Document>
 pub async fn insert(collection: &Collection<Document>, document: Document) -> Call<()> {
     watch(async { collection.insert_one(document).await.map(drop) }).await
 }
+
+/// A number of attempts, in words.
+pub fn attempts(count: usize) -> String {
+    if count == 1 { "1 attempt".to_owned() } else { format!("{count} attempts") }
+}

@@ -4,6 +4,7 @@ use anyhow::Result;
 use bson::doc;
 use futures_util::TryStreamExt;
 
+use super::calls::attempts;
 use crate::verify::finding::Seen;
 use crate::verify::observe::{Call, Observed, watch};
 use crate::verify::stage::{Stage, times};
@@ -49,10 +50,10 @@ pub(super) async fn retried(stage: &Stage, kind: Kind) -> Result<Seen> {
     stage.overload(&[kind.command()], times(2)).await?;
     let call = call(stage, &client, kind).await;
     stage.faults.off().await?;
-    let attempts = call.of(kind.command()).count();
+    let seen = call.of(kind.command()).count();
     Ok(Seen::judge(
-        attempts == 3 && call.result.is_ok(),
-        format!("rejected twice: {attempts} attempt(s), 3 were to be; {}", call.ended()),
+        seen == 3 && call.result.is_ok(),
+        format!("rejected twice: {} of 3; {}", attempts(seen), call.ended()),
     ))
 }
 

@@ -2,7 +2,7 @@
 
 use bson::Bson;
 
-use super::calls::{collection, find};
+use super::calls::{attempts, collection, find};
 use crate::client::errors::{self, OVERLOADED, RETRYABLE};
 use crate::verify::actor::Actor;
 use crate::verify::finding::Seen;
@@ -54,7 +54,7 @@ pub(super) async fn limiter() -> anyhow::Result<Seen> {
         ),
         Seen::judge(
             call.attempts.len() == 3,
-            format!("{} attempts (3 were to be), after {} ms", call.attempts.len(), waited.join(" and ")),
+            format!("{}, expected 3, after {} ms", attempts(call.attempts.len()), waited.join(" and ")),
         ),
     ]))
 }

@@ -3,7 +3,7 @@
 use bson::{Document, doc};
 use futures_util::TryStreamExt;
 
-use super::calls::insert;
+use super::calls::{attempts, insert};
 use crate::client::errors::{self, OVERLOADED};
 use crate::verify::finding::Seen;
 use crate::verify::observe::{Call, End, Observed, watch};
@@ -19,7 +19,7 @@ async fn rejected_find(stage: &Stage, options: &[(&str, &str)]) -> anyhow::Resul
     Ok(call)
 }
 
-fn attempts(call: &Call<Option<Document>>, expected: usize) -> Seen {
+fn judge(call: &Call<Option<Document>>, expected: usize) -> Seen {
     let seen = call.of("find").count();
     let overload = call
         .result
@@ -28,19 +28,19 @@ fn attempts(call: &Call<Option<Document>>, expected: usize) -> Seen {
         .and_then(|failure| failure.error())
         .is_some_and(errors::is_retryable_overload);
     let told = if overload { "" } else { ", and it ended otherwise than with the overload error" };
-    Seen::judge(seen == expected && overload, format!("{seen} attempts, {expected} were to be{told}"))
+    Seen::judge(seen == expected && overload, format!("{}, expected {expected}{told}", attempts(seen)))
 }
 
 /// Two retries when nobody says otherwise.
 pub(super) async fn default_maximum(stage: &Stage) -> anyhow::Result<Seen> {
-    Ok(attempts(&rejected_find(stage, &[]).await?, 3))
+    Ok(judge(&rejected_find(stage, &[]).await?, 3))
 }
 
 /// As many as are configured.
 pub(super) async fn configured_maximum(stage: &Stage) -> anyhow::Result<Seen> {
     let mut looks = Vec::new();
     for (maximum, expected) in [("1", 2), ("4", 5)] {
-        let look = attempts(&rejected_find(stage, &[("maxAdaptiveRetries", maximum)]).await?, expected);
+        let look = judge(&rejected_find(stage, &[("maxAdaptiveRetries", maximum)]).await?, expected);
         looks.push(Seen { seen: format!("maxAdaptiveRetries={maximum}: {}", look.seen), ..look });
     }
     Ok(Seen::all(looks))
@@ -48,7 +48,7 @@ pub(super) async fn configured_maximum(stage: &Stage) -> anyhow::Result<Seen> {
 
 /// None with 0.
 pub(super) async fn zero_disables(stage: &Stage) -> anyhow::Result<Seen> {
-    Ok(attempts(&rejected_find(stage, &[("maxAdaptiveRetries", "0")]).await?, 1))
+    Ok(judge(&rejected_find(stage, &[("maxAdaptiveRetries", "0")]).await?, 1))
 }
 
 /// An overload error without RetryableError is final.
@@ -57,9 +57,9 @@ pub(super) async fn not_retryable(stage: &Stage) -> anyhow::Result<Seen> {
     let mut looks = Vec::new();
     for command in ["find", "insert", "ping"] {
         stage.reject(&[command], always(), &[OVERLOADED]).await?;
-        let attempts = any(stage, &client, command).await.of(command).count();
+        let seen = any(stage, &client, command).await.of(command).count();
         stage.faults.off().await?;
-        looks.push(Seen::judge(attempts == 1, format!("{command}: {attempts} attempt(s)")));
+        looks.push(Seen::judge(seen == 1, format!("{command}: {}", attempts(seen))));
     }
     Ok(Seen::all(looks))
 }
@@ -85,11 +85,11 @@ pub(super) async fn run_command(stage: &Stage) -> anyhow::Result<Seen> {
     {
         let client = stage.client(&[("retryReads", reads), ("retryWrites", writes)]).await?;
         stage.overload(&["ping"], always()).await?;
-        let attempts = any(stage, &client, "ping").await.of("ping").count();
+        let seen = any(stage, &client, "ping").await.of("ping").count();
         stage.faults.off().await?;
         looks.push(Seen::judge(
-            attempts == expected,
-            format!("retryReads={reads}, retryWrites={writes}: {attempts} attempt(s), {expected} were to be"),
+            seen == expected,
+            format!("retryReads={reads}, retryWrites={writes}: {}, expected {expected}", attempts(seen)),
         ));
     }
     Ok(Seen::all(looks))

@@ -2,6 +2,7 @@
 
 use bson::Document;
 
+use super::calls::attempts;
 use super::{played, played_insert};
 use crate::client::errors::{self, OVERLOADED, RETRYABLE};
 use crate::verify::actor::{ORDINARY, failed, ordinary, overloaded};
@@ -33,11 +34,11 @@ pub(super) async fn mixed() -> anyhow::Result<Seen> {
             maximum.map(|maximum: u32| format!("&maxAdaptiveRetries={maximum}")).unwrap_or_default();
         let call = played(part, &options).await?;
         let most = maximum.map(|maximum| format!(" (maximum {maximum})")).unwrap_or_default();
-        let text = format!("{answers}{most} {} attempts", call.attempts.len());
+        let text = format!("{answers}{most} {}", attempts(call.attempts.len()));
         if call.attempts.len() == expected {
             right.push(text);
         } else {
-            wrong.push(format!("{text}, not {expected}"));
+            wrong.push(format!("{text}, expected {expected}"));
         }
     }
     let holds = wrong.is_empty();
@@ -53,13 +54,13 @@ pub(super) async fn both_labels() -> anyhow::Result<Seen> {
     let mut looks = Vec::new();
     for labels in [&[OVERLOADED][..], &[RETRYABLE], &[]] {
         let answer = || vec![failed(462, labels, Document::new())];
-        for (what, attempts) in [
+        for (what, seen) in [
             ("find", played(answer(), "").await?.attempts.len()),
             ("insert", played_insert(answer()).await?.attempts.len()),
         ] {
             looks.push(Seen::judge(
-                attempts == 1,
-                format!("{what} with [{}]: {attempts} attempt(s)", labels.join(", ")),
+                seen == 1,
+                format!("{what} with [{}]: {}", labels.join(", "), attempts(seen)),
             ));
         }
     }
@@ -85,13 +86,13 @@ pub(super) async fn no_writes_performed() -> anyhow::Result<Seen> {
         let part = (901..).zip(nothing).map(|(code, nothing)| error(code, nothing)).collect();
         let call = played_insert(part).await?;
         if call.attempts.len() < 3 {
-            return Ok(Seen::untestable(format!("the driver makes {} attempt(s) of 3", call.attempts.len())));
+            return Ok(Seen::untestable(format!("the driver makes {} of 3", attempts(call.attempts.len()))));
         }
         let code = call.result.as_ref().err().and_then(|failure| errors::classify(failure.error()?).code);
         let returned = code.map_or_else(|| call.ended(), |code| format!("error {}", code - 900));
         looks.push(Seen::judge(
             code == Some(expected),
-            format!("{what}: {returned} of 3 is returned, {} was to be", expected - 900),
+            format!("{what}: {returned} of 3 is returned, expected {}", expected - 900),
         ));
     }
     Ok(Seen::all(looks))

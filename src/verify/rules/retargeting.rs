@@ -18,6 +18,15 @@ enum Rejecting {
     Secondaries,
 }
 
+impl std::fmt::Display for Rejecting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Primary => "primary rejects",
+            Self::Secondaries => "secondaries reject",
+        })
+    }
+}
+
 /// What finds under one setting came to.
 struct Outcome {
     succeeded: usize,
@@ -68,7 +77,7 @@ pub(super) async fn on(stage: &Stage) -> Result<Seen> {
         let few = stage.cluster.members.len() <= 3;
         looks.push(Seen::judge(
             (seen.succeeded == FINDS || !few) && seen.moved == retries,
-            format!("{preference}, {rejecting:?} reject: {seen}"),
+            format!("{preference}, {rejecting}: {seen}"),
         ));
     }
     let seen = finds(stage, Some("true"), "primary", Rejecting::Primary).await?;

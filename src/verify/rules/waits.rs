@@ -97,3 +97,9 @@ pub(super) fn judge(by_retry: &[&[f64]], base: f64, first: usize, late: f64) -> 
 fn count(waits: &[f64]) -> f64 {
     f64::from(u32::try_from(waits.len()).unwrap_or(u32::MAX))
 }
+
+/// Whether waits before a retry fit either formula.
+pub(super) fn fits(waits: &[f64], base: f64, retry: usize, late: f64) -> bool {
+    let exponents = [Exponent::Attempt, Exponent::AttemptLessOne];
+    exponents.iter().any(|exponent| p_uniform(waits, exponent.longest(base, retry), late) >= LEVEL)
+}
