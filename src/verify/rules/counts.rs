@@ -129,7 +129,7 @@ pub(super) async fn transaction_number(stage: &Stage) -> anyhow::Result<Seen> {
 
 /// Each attempt's start is told, and its end once.
 pub(super) async fn events_paired(stage: &Stage) -> anyhow::Result<Seen> {
-    let client = stage.client(&[("maxAdaptiveRetries", "4")]).await?;
+    let client = stage.client(&[]).await?;
     let collection = stage.collection(&client);
     collection.insert_many((0..6).map(|n| doc! { "paired": n })).await?;
     let commands = ["find", "getMore", "insert", "update", "ping"];

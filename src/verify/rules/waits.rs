@@ -70,7 +70,7 @@ pub(super) fn judge(by_retry: &[&[f64]], base: f64, first: usize, late: f64) -> 
     let [now, before] =
         [Exponent::Attempt, Exponent::AttemptLessOne].map(|exponent| (exponent, lowest(exponent)));
     let (holds, which) = match (now.1 >= LEVEL, before.1 >= LEVEL) {
-        (true, _) => (true, format!("fits {} (smallest p {:.2})", now.0.formula(base), now.1)),
+        (true, _) => (true, format!("fits {} (smallest p {:.3})", now.0.formula(base), now.1)),
         (false, true) => (
             false,
             format!(
