@@ -9,6 +9,7 @@ mod merge;
 mod report;
 mod shard;
 mod simulate;
+pub mod verify;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub use self::merge::MergeArgs;
 pub use self::report::ReportArgs;
 pub use self::shard::{ShardArg, ShardArgs, in_bounds as shard_in_bounds};
 pub use self::simulate::{SimulateArgs, SimulationUi};
+pub use self::verify::{VerifyArgs, VerifyFormat};
 use crate::plan::{Attempts, Driver};
 use crate::profile::{FAULT_KINDS, condition, looks_like_uri, masked, masked_argument};
 use crate::stderr::{flush, tell};
@@ -53,6 +55,7 @@ Examples:
   overdrive run read-heavy --stub=service=1ms      a server that is known: are the numbers true?
   overdrive run mixed --find-max 'error_rate<1%'   the largest rate that holds that
   overdrive run mixed --fail-if 'error_rate>1%'    end with exit code 3 if that is what it came to
+  overdrive verify                                 does this driver keep the specification of backpressure?
   overdrive calibrate                              what this machine can do
   overdrive run --ui lines                         a line each second instead of the screen
   overdrive check my.toml                          what a profile comes to, without connecting
@@ -62,8 +65,8 @@ Examples:
   overdrive merge shards/*                         one run of what several machines have made
 
 Exit codes: 0 ok, 1 the run failed, 2 usage or profile, 3 a threshold was crossed or no rate
-confirmed (run), or something got worse (compare --fail-on-regression), 130 interrupted with
-results kept.
+confirmed (run), something got worse (compare --fail-on-regression), or a rule is broken (verify),
+130 interrupted with results kept.
 1 comes before all others; between 3 and 130 the first reason wins";
 
 /// The subcommands.
@@ -95,6 +98,8 @@ pub enum Command {
     Driver(DriverArgs),
     /// Send what a run has parked in its spool
     Drain(DrainArgs),
+    /// Check whether a driver keeps the specification of backpressure, rule by rule
+    Verify(VerifyArgs),
     /// Undo the faults that a run has left on servers because it was killed
     Restore(RestoreArgs),
     /// Print what a shell needs to complete these commands and their options
@@ -188,7 +193,7 @@ pub struct RunArgs {
 /// A deployment.
 #[derive(Debug, Args)]
 pub struct TargetArgs {
-    /// The deployment, also from $OVERDRIVE_URI; `run` starts a lab when there is none
+    /// The deployment, also from $OVERDRIVE_URI; `run` and `verify` start a lab when there is none
     #[arg(long, value_name = "URI", conflicts_with = "uri_file")]
     pub uri: Option<String>,
     /// A file that holds the connection string, so that it is on no command line

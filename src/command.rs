@@ -20,6 +20,7 @@ pub mod run;
 pub mod simulate;
 pub mod stub;
 pub mod target;
+pub mod verify;
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -42,6 +43,8 @@ pub enum Outcome {
     ThresholdCrossed,
     /// A search confirmed no rate.
     NothingFound,
+    /// The driver breaks a rule of the specification.
+    RuleBroken,
     /// The user asked for an end; what there is was kept.
     Interrupted,
 }

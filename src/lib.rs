@@ -37,6 +37,8 @@
 //! A child is this program built with another version of the driver, or a worker in another language ([`driver`]);
 //! [`trial::protocol`] is what it and the coordinator say to each other.
 //!
+//! Whether a driver keeps the specification of backpressure at all is looked at without any load ([`verify`]).
+//!
 //! The words, everywhere: an *operation* is what the workload wants done; a *call* is one application try of it; a
 //! *command* is what a call sends; an *attempt* is one try of a command on a server. *Retries* are attempts less commands.
 //! An attempt is *rejected* when it fails with the label `SystemOverloadedError`.
@@ -84,6 +86,7 @@ pub mod trial;
 pub mod tui;
 pub mod units;
 pub mod variants;
+pub mod verify;
 pub mod wire;
 
 use cli::{Cli, Command};
@@ -111,6 +114,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Restore(args) => command::restore::run(args).await,
         Command::Drain(args) => command::drain::run(args).await,
         Command::Driver(args) => command::driver::run(args.command),
+        Command::Verify(args) => command::verify::run(args).await,
         Command::Child => command::child::run().await.map(|()| Outcome::Done),
         Command::Keeper => command::keeper::run().await.map(|()| Outcome::Done),
         Command::Stub => command::stub::run().await.map(|()| Outcome::Done),

@@ -13,7 +13,9 @@ async fn main() -> ExitCode {
     overdrive::panics::ending();
     let code = match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Regression | Outcome::ThresholdCrossed | Outcome::NothingFound) => ExitCode::from(3),
+        Ok(Outcome::Regression | Outcome::ThresholdCrossed | Outcome::NothingFound | Outcome::RuleBroken) => {
+            ExitCode::from(3)
+        }
         Ok(Outcome::Interrupted) => ExitCode::from(130),
         Err(error) => {
             let text = format!("{error:#}");

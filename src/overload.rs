@@ -4,7 +4,7 @@
 //! servers that outlive it, on the cluster in overdrive's own namespace, so that the next start can when this process was
 //! killed. A lab needs no such note: its servers end with us.
 
-mod applied;
+pub(crate) mod applied;
 pub mod fail_command;
 mod gates;
 mod hold_tickets;

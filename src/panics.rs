@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::client::attempt;
 use crate::stderr;
+use crate::verify::observe;
 
 /// Whether the outcome is known and only the runtime's end is to come.
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -12,7 +13,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 pub fn install() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        if attempt::inside_operation() || ENDING.load(Ordering::Relaxed) {
+        if attempt::inside_operation() || observe::is_watching() || ENDING.load(Ordering::Relaxed) {
             return;
         }
         if stderr::is_held() {

@@ -4,7 +4,7 @@
 //!
 //! Measuring takes one in a process of its own, so that the generator's CPU time is its own: see [`process`].
 
-mod answers;
+pub(crate) mod answers;
 mod language;
 pub mod process;
 mod script;

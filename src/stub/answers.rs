@@ -9,7 +9,7 @@ use super::script::{Failures, Role};
 use crate::wire::Command;
 
 /// The name of the set that a stub with [`Role::Primary`] is.
-pub(super) const REPLICA_SET: &str = "overdrive";
+pub(crate) const REPLICA_SET: &str = "overdrive";
 
 /// The version it says it is: results name their server by it.
 const VERSION: &str = "stub";
@@ -18,7 +18,7 @@ const VERSION: &str = "stub";
 const WIRE_VERSION: i32 = 21;
 
 /// Whether a command is none of the load's, so that it is answered at once and never fails.
-pub(super) fn is_aside(command: &Command<'_>) -> bool {
+pub(crate) fn is_aside(command: &Command<'_>) -> bool {
     const NAMES: [&str; 3] = ["serverStatus", "endSessions", "killCursors"];
     command.is_handshake() || NAMES.contains(&command.name)
 }
@@ -62,7 +62,7 @@ fn server_status(role: Role) -> RawDocumentBuf {
 }
 
 /// What a driver wants to hear after a command of this name: nothing was found, or one thing was done.
-pub(super) fn success(command: &Command<'_>, address: SocketAddr, role: Role) -> RawDocumentBuf {
+pub(crate) fn success(command: &Command<'_>, address: SocketAddr, role: Role) -> RawDocumentBuf {
     if command.is_hello() {
         return hello(address, role);
     }

@@ -33,6 +33,7 @@ mod theory;
 mod thresholds;
 mod timeline;
 mod variants;
+mod verify;
 
 use std::sync::OnceLock;
 use std::thread;

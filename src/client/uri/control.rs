@@ -61,9 +61,15 @@ impl Uri {
 
     /// The same connection string for so many commands at a time.
     pub fn with_pool(&self, size: u32) -> Self {
-        let others = self.options.iter().filter(|option| option.spec.name != "maxPoolSize");
-        let mut options: Vec<_> = others.cloned().collect();
-        options.extend(option("maxPoolSize", &size.to_string()));
+        self.with("maxPoolSize", &size.to_string())
+    }
+
+    /// The same connection string with this option, instead of the value that it has. One that overdrive does not know is
+    /// left out.
+    pub fn with(&self, name: &str, value: &str) -> Self {
+        let Some(new) = option(name, value) else { return self.clone() };
+        let others = self.options.iter().filter(|option| option.spec.name != new.spec.name);
+        let options = others.cloned().chain([new.clone()]).collect();
         self.with_options(options)
     }
 
