@@ -55,6 +55,8 @@ class Trace:
         self.has_cursor = False
         # Set when the load is over and nobody waits for the worker any more.
         self.dismissed = False
+        # One element until somebody tells how the operation ended: taking it needs no lock.
+        self._outcome: list[None] = []
         self._reset()
 
     def _reset(self) -> None:
@@ -66,7 +68,16 @@ class Trace:
 
     def begin(self, cell: Cell, has_cursor: bool) -> None:
         self._reset()
+        self._outcome = [None]
         self.cell, self.has_cursor = cell, has_cursor
+
+    def take_outcome(self) -> bool:
+        """Whether it falls to the caller to tell how the operation ended; it falls to one alone."""
+        try:
+            self._outcome.pop()
+        except IndexError:
+            return False
+        return True
 
     def next_call(self, given_up: bool) -> None:
         """The call has failed, and another begins: its commands are new ones."""

@@ -188,7 +188,7 @@ class Drive:
             if frozen_at is not None and recorder.start_ns < frozen_at:
                 # What ends after the load is no part of an interval with load.
                 next_cut = min(next_cut, frozen_at)
-            known_until = recorder.absorb(self._now, frozen_at, next_cut)
+            known_until = recorder.absorb(self._now, lambda: self._frozen_at, next_cut)
             self._known = (known_until, recorder.measured_open)
             if known_until < next_cut:
                 continue
@@ -205,9 +205,9 @@ class Drive:
         recorder, frozen_at = self._recorder, self._frozen_at
         assert frozen_at is not None
         if recorder.start_ns < frozen_at:
-            recorder.absorb(self._now, frozen_at, frozen_at)
+            recorder.absorb(self._now, lambda: frozen_at, frozen_at)
             self._snapshot(frozen_at, 0)
-        end_ns = recorder.absorb(self._now, frozen_at, None)
+        end_ns = recorder.absorb(self._now, lambda: frozen_at, None)
         recorder.cut(taken_back, handed_out)
         self._snapshot(end_ns, 0)
 

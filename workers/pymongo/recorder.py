@@ -66,17 +66,18 @@ class Recorder:
         self._servers: list[ServerStats] = []
         self._errors: dict[tuple[int, int, str, FailureClass], _Seen] = {}
 
-    def absorb(self, clock: Callable[[], int], frozen_at: Optional[int], until: Optional[int]) -> int:
+    def absorb(self, clock: Callable[[], int], frozen: Callable[[], Optional[int]], until: Optional[int]) -> int:
         """Takes what workers have left so far. Returns the time up to which all is known, at most `until`.
 
         The clock is read after the records are taken: whatever they speak of was due by then, so no outcome is counted
-        before its offer. Nothing is due from `frozen_at` on.
+        before its offer. Nothing is due from the time on that `frozen` says, which is asked after the clock: a load that has
+        ended by then has handed out nothing since.
         """
-        self._frozen_at = frozen_at
         records, early = self._ledger.records, self._early
         # Only what is there now: workers go on.
         taken = early + [records.popleft() for _ in repeat(None, len(records))]
         known_until = clock()
+        self._frozen_at = frozen_at = frozen()
         self._early = []
         for number, record in enumerate(taken):
             if until is not None and record.at_ns >= until:

@@ -80,11 +80,10 @@ class Crew:
         """Takes all work away: what is under way has no outcome of its own any more."""
         for trace in self._ledger.traces:
             trace.dismissed = True
-        # No thread can be stopped from outside. One that was in the middle of recording something is through by then.
-        time.sleep(0.05)
+        # No thread can be stopped from outside. Whoever takes the outcome tells it.
         for trace in self._ledger.traces:
             cell = trace.cell
-            if cell is not None:
+            if cell is not None and trace.take_outcome():
                 trace.end(ok=False)
                 self._ledger.records.append(Abandoned(self._now(), cell))
 
@@ -141,7 +140,7 @@ class Crew:
             statement, _, draw = self._workload.instance(n)
             calls += 1
         end_ns = self._now()
-        if trace.dismissed:
+        if not trace.take_outcome():
             return
         trace.end(call.outcome == OK)
         backoff_ns = trace.backoff_ns + (pauses.paused_ns if pauses else 0)

@@ -14,8 +14,8 @@ use crate::client::uri::Uri;
 use crate::command::target::check_tls_files;
 use crate::command::{UsageError, resolve_plan, stub};
 use crate::driver;
-use crate::plan::Plan;
 use crate::plan::timeline::on_time;
+use crate::plan::{Flow, Plan};
 use crate::profile::Profile;
 use crate::profile::estimate::{Options, doubts};
 use crate::variants::{Place, Variant, Varied, variants};
@@ -84,6 +84,11 @@ pub fn prepare_one(
     if let Some(driver) = plan.driver.clone() {
         driver::launch(&driver).map_err(|error| UsageError::new(format!("{error:#}")))?;
         notes.extend(driver::fit(&driver, &mut plan).map_err(UsageError::new)?);
+    }
+    if plan.is_part() && plan.flow != Flow::default() {
+        let note =
+            "each shard has a [flow] of its own: its limit, queue and budget are not divided among them";
+        notes.push(note.to_owned());
     }
     plan.overloads.retain(|overload| on_time(&plan.load, overload).is_some());
     notes.extend(shard.and_then(shard::note));

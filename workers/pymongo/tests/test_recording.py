@@ -206,10 +206,10 @@ class Recording(unittest.TestCase):
         recorder = self.recorder([100, self.SECOND + 100])
         self.record(200)
         self.record(self.SECOND + 200)
-        self.assertEqual(recorder.absorb(lambda: self.SECOND + 5000, None, self.SECOND), self.SECOND)
+        self.assertEqual(recorder.absorb(lambda: self.SECOND + 5000, lambda: None, self.SECOND), self.SECOND)
         first = recorder.snapshot(self.SECOND, {})
         self.assertEqual((self.stats(first)["offered"], self.stats(first)["outcomes"]), (1, {"ok": 1}))
-        recorder.absorb(lambda: 2 * self.SECOND, None, 2 * self.SECOND)
+        recorder.absorb(lambda: 2 * self.SECOND, lambda: None, 2 * self.SECOND)
         second = recorder.snapshot(2 * self.SECOND, {})
         self.assertEqual((self.stats(second)["offered"], self.stats(second)["outcomes"]), (1, {"ok": 1}))
         self.assertEqual((second["start_ns"], second["sequence"], second["open"]), (self.SECOND, 1, [0]))
@@ -219,10 +219,10 @@ class Recording(unittest.TestCase):
         recorder = self.recorder([1, 2, 3, 4, 5])
         self.record(10)
         self.ledger.records.append(Started(11, Cell(1, 0), 0))
-        recorder.absorb(lambda: 1000, 1000, None)
+        recorder.absorb(lambda: 1000, lambda: 1000, None)
         self.assertEqual((recorder.measured_open, recorder.in_flight, recorder.behind_ns(1003)), (4, 1, 1000))
         self.ledger.records.append(Abandoned(2000, Cell(1, 0)))
-        recorder.absorb(lambda: 3000, 1000, None)
+        recorder.absorb(lambda: 3000, lambda: 1000, None)
         recorder.cut([(2, 3)], 3)
         stats = self.stats(recorder.snapshot(3000, {}))
         self.assertEqual(stats["outcomes"], {"ok": 1, "in_flight": 1, "not_started": 3})
@@ -231,7 +231,7 @@ class Recording(unittest.TestCase):
 
     def test_nothing_is_due_once_the_load_has_ended(self) -> None:
         recorder = self.recorder([1, 500, 900])
-        recorder.absorb(lambda: 2000, 600, None)
+        recorder.absorb(lambda: 2000, lambda: 600, None)
         self.assertEqual(self.stats(recorder.snapshot(600, {}))["offered"], 2)
         self.assertEqual(recorder.snapshot(3000, {})["segment"], 2, "from there on it cools down")
 
@@ -239,7 +239,7 @@ class Recording(unittest.TestCase):
         recorder = self.recorder(None)
         for number, at_ns in enumerate((50, 20, 70)):
             self.record(at_ns, GAVE_UP, Failure(FailureClass("command", 462, "Limited", ("A", "B")), f"abc{number}"))
-        recorder.absorb(lambda: 5000, None, 5000)
+        recorder.absorb(lambda: 5000, lambda: None, 5000)
         snapshot = recorder.snapshot(5000, {})
         (error,) = snapshot["errors"]
         self.assertEqual(error["class"], {"kind": "command", "code": 462, "code_name": "Limited", "labels": ["A", "B"]})
