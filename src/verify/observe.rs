@@ -51,7 +51,7 @@ impl Observed {
     /// A client for this connection string.
     ///
     /// # Errors
-    /// [`Refused`] when the driver does not take it.
+    /// `Refused` when the driver does not take it.
     pub async fn connect(uri: &Uri) -> Result<Self> {
         let refused = |error: Error| Refused::new(&uri.redact(&errors::message(&error)));
         let mut options = ClientOptions::parse(uri.expose()).await.map_err(refused)?;
