@@ -1,4 +1,4 @@
-//! What a limiter and a driver's retries do to a load, held against theory.
+//! What a limiter and a driver's retries do to a load, held against theory, and the simulation of it against both.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use overdrive::plan::{GateSettings, Limit};
 use overdrive::stub::{Script, Stub};
 
 use crate::alone;
-use crate::support::{Place, Running, assert_sums, whole};
+use crate::support::{Place, Row, Running, assert_sums, finish, overdrive, runs_in, whole};
 
 /// Requests per second that each gate lets through.
 const R: u32 = 30;
@@ -79,8 +79,22 @@ impl Cell {
         Self { load, retries, running, _place: place, _gate: gate, _stub: stub }
     }
 
-    /// Whether what was measured is what theory says.
+    /// The same by the simulation: the same arrivals, and the limiter as a part of the profile.
+    fn simulated(&self) -> Row {
+        let limiter = format!(
+            "[[overload]]\nat = \"-15s\"\nfor = \"1h\"\nlimit_requests = {{ rate = \"{R}/s\", burst = \"334ms\" }}\n"
+        );
+        let rate = (self.load * f64::from(R)).to_string();
+        let load = LOAD.replace("RATE", &rate).replace("RETRIES", &self.retries.to_string());
+        let place = Place::new(load + &limiter);
+        let args = ["simulate", "profile.toml", "--seed", "7", "--ui", "none", "--out", "simulated"];
+        finish(overdrive(args).current_dir(place.path())).assert_code(0);
+        whole(&runs_in(&place.path().join("simulated"))[0])
+    }
+
+    /// Whether what was measured is what theory says, and the simulation.
     fn finish(self) -> Result<(), Disagreement> {
+        let simulated = self.simulated();
         let finished = self.running.finish();
         let directory = finished.assert_code(0).directory();
         assert_sums(directory);
@@ -89,16 +103,25 @@ impl Cell {
         // What arrived, rather than what was asked for: Poisson arrivals are off by the root of their number.
         let (errors, attempts) = theory(number("offered_ops_per_s"), self.retries);
         let seen = (number("error_rate"), number("amplification"));
+        let model = |column: &str| simulated[column].parse::<f64>().unwrap();
+        let goodput = number("goodput_ops_per_s") / model("goodput_ops_per_s");
         let text = format!(
-            "λ/R = {}, n = {}: errors {:.1} % (theory {:.1} %), attempts {:.2} (theory {attempts:.2})",
+            "λ/R = {}, n = {}: errors {:.1} % (theory {:.1} %, simulated {:.1} %), attempts {:.2} (theory {attempts:.2}, \
+             simulated {:.2}), goodput {goodput:.3} of the simulated",
             self.load,
             self.retries,
             seen.0 * 100.0,
             errors * 100.0,
-            seen.1
+            model("error_rate") * 100.0,
+            seen.1,
+            model("amplification"),
         );
         eprintln!("{text}");
-        let agrees = (seen.0 - errors).abs() <= 0.03 && (seen.1 / attempts - 1.0).abs() <= 0.1;
+        let agrees = (seen.0 - errors).abs() <= 0.03
+            && (seen.1 / attempts - 1.0).abs() <= 0.1
+            && (goodput - 1.0).abs() <= 0.03
+            && (seen.0 - model("error_rate")).abs() <= 0.03
+            && (seen.1 / model("amplification") - 1.0).abs() <= 0.1;
         // From the intended to the actual start: the generator's own word on whether it could keep time.
         let late = row["lag_p99_us"].parse::<u64>().is_ok_and(|lag| lag > LATE_US);
         if agrees { Ok(()) } else { Err(Disagreement { text, late }) }
