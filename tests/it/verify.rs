@@ -125,7 +125,9 @@ async fn nothing_is_left_on_a_deployment_however_it_ends() {
 
     tokio::task::block_in_place(|| interrupted(Signal::KILL));
     let (databases, entries, _) = left(&lab).await;
-    assert_eq!((databases.len(), entries), (1, 3), "it had no time for anything");
+    assert_eq!(entries, 3, "it had no time to cross anything out");
+    // Which rule it was at depends on its waits: nothing may have been written yet.
+    assert!(databases.len() <= 1, "{databases:?}");
     let restored = tokio::task::block_in_place(|| finish(&mut overdrive(["restore", "--uri", lab.uri()])));
     restored.assert_code(0);
     let (_, entries, on) = left(&lab).await;
