@@ -115,6 +115,18 @@ pub fn is_a_servers(error: &Error) -> bool {
     )
 }
 
+/// What drivers before the method of this name knew of a server's answer. Where the driver has one, that is called.
+#[allow(dead_code, reason = "drivers that have the method need no other")]
+trait Response {
+    fn server_response(&self) -> Option<&bson::RawDocumentBuf>;
+}
+
+impl Response for Error {
+    fn server_response(&self) -> Option<&bson::RawDocumentBuf> {
+        None
+    }
+}
+
 /// How long the server asked to be left alone at least, where it did (`baseBackoffMS`).
 pub fn base_backoff(error: &Error) -> Option<Duration> {
     let asked = error.server_response()?.get("baseBackoffMS").ok()??;

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use mongodb::Client;
 use mongodb::error::Error;
 use mongodb::event::EventHandler;
 use mongodb::event::cmap::CmapEvent;
 use mongodb::event::command::CommandEvent;
 use mongodb::event::sdam::SdamEvent;
 use mongodb::options::ClientOptions;
+use mongodb::{Client, ServerType};
 
 pub use self::call::{Attempt, Call, End, Failure, is_watching, watch};
 use self::call::{Event, note};
@@ -47,6 +47,11 @@ struct News {
     cleared: u32,
 }
 
+/// What a server is, in the specifications' spelling. Older drivers have no text of their own for it.
+pub fn kind_of(server: ServerType) -> String {
+    format!("{server:?}").replacen("Rs", "RS", 1)
+}
+
 impl Observed {
     /// A client for this connection string.
     ///
@@ -63,7 +68,7 @@ impl Observed {
         options.sdam_event_handler = Some(EventHandler::callback(move |event| {
             if let SdamEvent::ServerDescriptionChanged(event) = event {
                 let news = &mut *locked(&servers);
-                let kind = event.new_description.server_type().to_string();
+                let kind = kind_of(event.new_description.server_type());
                 let before = news.kinds.insert(event.address.to_string(), kind.clone());
                 news.lost += u32::from(kind == UNKNOWN && before.is_some_and(|before| before != UNKNOWN));
             }

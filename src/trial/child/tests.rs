@@ -68,7 +68,7 @@ async fn a_child_that_misbehaves_ends_its_trial_with_the_reason() {
             "version 1 of",
         ),
         (hello.replace(SOURCES, "0"), "other sources"),
-        (hello.replace("3.8.2", &"9".repeat(100_000)), "it is rust:999"),
+        (hello.replace("3.8.2", &"9".repeat(50_000)), "it is rust:999"),
         (format!("{hello} yes '{{\"alive\":{{}}}}'"), "floods"),
         (format!("{hello} head -c 20000000 /dev/zero; sleep 9"), "longer than 16 MiB"),
         (format!("{hello} exec >&-; sleep 1; exit 3"), "exit status: 3"),
@@ -84,10 +84,6 @@ async fn a_child_that_misbehaves_ends_its_trial_with_the_reason() {
         ),
         (format!("{running} {}", interval(|it| it["segment"] = 1.into())), "not of the part"),
         (format!("{running} {}", interval(|it| it["generator"]["cpu_ns"] = u64::MAX.into())), "cannot be"),
-        (
-            format!("{running} {}", interval(|it| it["errors"] = serde_json::json!(vec![0; 200_000]))),
-            "cannot be",
-        ),
     ] {
         let (_, error) = outcome(&script, long).await;
         assert!(error.contains(part), "{script}: {error}");

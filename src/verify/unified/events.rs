@@ -5,6 +5,8 @@ use mongodb::event::cmap::CmapEvent;
 use mongodb::event::command::CommandEvent;
 use mongodb::event::sdam::SdamEvent;
 
+use crate::verify::observe::kind_of;
+
 /// Commands of ours, or of nobody's tests.
 const ASIDE: [&str; 1] = ["configureFailPoint"];
 
@@ -58,7 +60,7 @@ pub fn pool(event: &CmapEvent) -> Option<Document> {
 pub fn server(event: &SdamEvent) -> Option<Document> {
     let SdamEvent::ServerDescriptionChanged(event) = event else { return None };
     let [before, after] = [&event.previous_description, &event.new_description]
-        .map(|description| doc! { "type": description.server_type().to_string() });
+        .map(|description| doc! { "type": kind_of(description.server_type()) });
     Some(doc! { "serverDescriptionChangedEvent": { "previousDescription": before, "newDescription": after } })
 }
 
