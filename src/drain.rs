@@ -36,12 +36,14 @@ pub struct Order {
 }
 
 /// What came of sending one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// It was done now.
     Now,
     /// It had been done before.
     Before,
+    /// It never will be: the servers say that it cannot be done, for this reason.
+    Never(String),
 }
 
 /// Whether an operation can be parked and sent later: one whose changes a transaction can hold.
@@ -116,6 +118,9 @@ impl Drain {
                 Err(error) if errors::is_worth_another_call(&error) => {
                     let most = Duration::from_millis(100 << tries.min(6));
                     tokio::time::sleep(most.mul_f64(rand::random())).await;
+                }
+                Err(error) if errors::is_hopeless(&error) => {
+                    return Ok(Sent::Never(errors::message(&error)));
                 }
                 Err(error) => bail!("operation {}: {}", parked.operation.n, errors::message(&error)),
             }

@@ -128,6 +128,7 @@ async fn drive(
         go,
         next: Apart(first.into()),
         idle: Apart::default(),
+        is_open: matches!(plan.load.model, Model::Open { .. }),
         stopping: AtomicBool::new(false),
     });
     let drain = match spooling {

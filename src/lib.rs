@@ -113,7 +113,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Gate(args) => command::gate::run(args).await,
         Command::Restore(args) => command::restore::run(args).await,
         Command::Drain(args) => command::drain::run(args).await,
-        Command::Driver(args) => command::driver::run(args.command),
+        Command::Driver(args) => command::driver::run(args.command).await,
         Command::Verify(args) => command::verify::run(args).await,
         Command::Child => command::child::run().await.map(|()| Outcome::Done),
         Command::Keeper => command::keeper::run().await.map(|()| Outcome::Done),

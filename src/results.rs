@@ -27,7 +27,7 @@ pub(crate) mod recording;
 pub mod recovery;
 pub mod resume;
 pub mod run_json;
-mod runs_csv;
+pub(crate) mod runs_csv;
 pub mod search;
 mod servers;
 pub(crate) mod shard_log;

@@ -13,7 +13,7 @@ Each operation is sent once, whatever happened before: a write goes in one trans
 collection overdrive.drained beside the data, and one whose mark is there already is left at that.
 
 Examples:
-  overdrive drain results/20260101T120000Z-retry-storm-0a1b --uri mongodb://127.0.0.1:27017/?replicaSet=rs0")]
+  overdrive drain results/RUN --uri mongodb://127.0.0.1:27017/?replicaSet=rs0")]
 pub struct DrainArgs {
     /// The run's directory
     #[arg(value_name = "DIR")]

@@ -107,6 +107,16 @@ pub fn is_worth_another_call(error: &Error) -> bool {
         }
 }
 
+/// Whether it lies with what was to be written, like a duplicate key or an invalid document, so that no other try and no
+/// other server would take it.
+pub fn is_hopeless(error: &Error) -> bool {
+    let told = matches!(
+        error.kind.as_ref(),
+        ErrorKind::Write(WriteFailure::WriteError(_)) | ErrorKind::InsertMany(_)
+    );
+    told && !is_worth_another_call(error)
+}
+
 /// Whether it is a server's answer, and not the want of one.
 pub fn is_a_servers(error: &Error) -> bool {
     matches!(

@@ -190,7 +190,9 @@ fn pin_defaults(uri: &Uri, choices: &mut Vec<Choice>) {
 
 /// Older drivers take an option that they do not know for a mistake, or pass over it without a word in the results.
 fn leave_out_unknown(choices: &mut Vec<Choice>, driver: &Driver) -> Vec<String> {
-    let version = Version::parse(&driver.version);
+    // PyMongo leaves a last 0 out.
+    let version =
+        Version::parse(&driver.version).or_else(|| Version::parse(&format!("{}.0", driver.version)));
     let mut notices = Vec::new();
     choices.retain(|choice| {
         let since = choice.spec.first_version_of(driver);

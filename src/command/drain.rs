@@ -68,6 +68,7 @@ async fn empty(spool: &mut Spool, drain: &Drain, per_second: f64) -> anyhow::Res
             match drain.send(parked).await? {
                 Sent::Now => now += 1,
                 Sent::Before => before += 1,
+                Sent::Never(why) => tell(&format!("operation {} is left out: {why}", parked.operation.n)),
             }
             ids.push(parked.id.clone());
         }

@@ -2,22 +2,23 @@
 
 use super::{Outcome, print};
 use crate::cli::driver::{DriverBuildArgs, DriverCommand};
-use crate::driver::{Building, build, built};
+use crate::driver::{Building, build, built, launch};
 use crate::plan::Driver;
 use crate::stderr::tell;
+use crate::trial::child::greet;
 
 /// Does it.
 ///
 /// # Errors
 /// When a driver cannot be built, or those that are there cannot be listed.
-pub fn run(command: DriverCommand) -> anyhow::Result<Outcome> {
+pub async fn run(command: DriverCommand) -> anyhow::Result<Outcome> {
     match command {
-        DriverCommand::Build(args) => build_all(args),
-        DriverCommand::List => list(),
+        DriverCommand::Build(args) => build_all(args).await,
+        DriverCommand::List => list().await,
     }
 }
 
-fn build_all(args: DriverBuildArgs) -> anyhow::Result<Outcome> {
+async fn build_all(args: DriverBuildArgs) -> anyhow::Result<Outcome> {
     let building = Building { source: args.source, debug: args.debug, python: args.python };
     for driver in &args.drivers {
         if *driver == Driver::built_in() {
@@ -26,16 +27,23 @@ fn build_all(args: DriverBuildArgs) -> anyhow::Result<Outcome> {
         }
         tell(&format!("building driver {driver}"));
         let directory = build(driver, &building)?;
+        // Whether it is what this program can work with, which was perhaps built from other sources itself.
+        greet(&launch(driver)?, driver).await?;
         print(&format!("{driver} {}\n", directory.display()))?;
     }
     Ok(Outcome::Done)
 }
 
-/// One a line: what `--driver` takes.
-fn list() -> anyhow::Result<Outcome> {
+/// One a line: what `--driver` takes. Of one that is there and of no use it says why.
+async fn list() -> anyhow::Result<Outcome> {
     let own = Driver::built_in();
     let others = built()?;
-    let all = [own.clone()].into_iter().chain(others.into_iter().filter(|driver| *driver != own));
-    print(&all.map(|driver| format!("{driver}\n")).collect::<String>())?;
+    print(&format!("{own}\n"))?;
+    for driver in others.iter().filter(|driver| **driver != own) {
+        match greet(&launch(driver)?, driver).await {
+            Ok(()) => print(&format!("{driver}\n"))?,
+            Err(error) => tell(&format!("{error:#}")),
+        }
+    }
     Ok(Outcome::Done)
 }

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::schedule::Due;
 use super::worker::Shared;
-use crate::drain::{Drain, Order, can_wait, keep_plan};
+use crate::drain::{Drain, Order, Sent, can_wait, keep_plan};
 use crate::flow::spool::{Parked, Spool, SpoolError};
 use crate::plan::{Plan, SpoolPlan};
 use crate::snapshot::Event;
@@ -55,7 +55,9 @@ pub struct Counts {
     pub parked: u64,
     /// Sent later.
     pub drained: u64,
-    /// Why they are not sent any more.
+    /// Of those: could not be done, and never will be.
+    pub refused: u64,
+    /// Why one was refused, or why they are not sent any more.
     pub failed: Option<String>,
 }
 
@@ -123,6 +125,10 @@ impl Parking {
             "{} operations were parked, {} of them sent again; {} are left",
             counts.parked, counts.drained, counts.backlog
         );
+        let detail = match &counts.failed {
+            Some(why) => format!("{detail}; {} were refused, like: {why}", counts.refused),
+            None => detail,
+        };
         let at_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
         Event { at_ns, kind: SPOOL.to_owned(), subject: String::new(), detail }
     }
@@ -165,7 +171,11 @@ impl Parking {
                 break;
             }
             tokio::time::sleep(Duration::from_secs_f64(1.0 / per_second)).await;
-            drain.send(&parked).await?;
+            if let Sent::Never(why) = drain.send(&parked).await? {
+                let mut counts = self.counts();
+                counts.refused += 1;
+                counts.failed.get_or_insert(why);
+            }
             done.push(parked.id.clone());
             last = Some(parked);
         }

@@ -62,6 +62,8 @@ pub struct Shared {
     pub next: Apart<AtomicU64>,
     /// Workers that wait for an operation.
     pub idle: Apart<AtomicUsize>,
+    /// Whether operations are due whatever becomes of those before.
+    pub is_open: bool,
     /// Closed model: nothing more is to be begun.
     pub stopping: AtomicBool,
 }
@@ -139,11 +141,16 @@ impl Shared {
     async fn perform(self: &Arc<Self>, due: Due) {
         let probe = match &self.restraint {
             None => None,
-            Some(restraint) => match restraint.ask().await {
-                Leave::Go => None,
-                Leave::Probe(probe) => Some(Probing { restraint, probe: Some(probe) }),
-                Leave::Dropped(reason) => return self.keep_back(due, reason),
-            },
+            Some(restraint) => {
+                let waiting = Waiting { shared: self, due: self.is_open.then_some(due) };
+                let leave = restraint.ask().await;
+                waiting.over();
+                match leave {
+                    Leave::Go => None,
+                    Leave::Probe(probe) => Some(Probing { restraint, probe: Some(probe) }),
+                    Leave::Dropped(reason) => return self.keep_back(due, reason),
+                }
+            }
         };
         let start = Instant::now();
         // The pacer never hands out early; the subtraction only guards the type.
@@ -204,6 +211,28 @@ impl Shared {
 
     fn may_repeat(&self) -> bool {
         self.restraint.as_ref().is_none_or(|restraint| restraint.may_repeat())
+    }
+}
+
+/// An operation that was taken and may not go yet. One that is taken away has not been started; in the closed model there
+/// is none before it starts.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    due: Option<Due>,
+}
+
+impl Waiting<'_> {
+    fn over(mut self) {
+        self.due = None;
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(due) = self.due {
+            let cell = self.shared.cell(due, self.shared.mix.at(due.n).operation);
+            self.shared.ledger.buffers.push(Record::Untaken(cell));
+        }
     }
 }
 

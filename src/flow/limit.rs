@@ -10,6 +10,7 @@ use crate::plan::{ConcurrencyLimit, LimitLaw};
 pub struct AdaptiveLimit {
     law: Law,
     floor: u32,
+    moves: bool,
     floor_since_ns: Option<u64>,
 }
 
@@ -40,7 +41,8 @@ impl AdaptiveLimit {
                 Law::Gradient(Gradient::new(range, smoothing, tolerance, memory.duration()))
             }
         };
-        let mut limit = Self { law, floor: plan.floor, floor_since_ns: None };
+        let mut limit =
+            Self { law, floor: plan.floor, moves: plan.floor < plan.ceiling, floor_since_ns: None };
         limit.watch_floor(0);
         limit
     }
@@ -64,6 +66,11 @@ impl AdaptiveLimit {
         self.watch_floor(reply.ended_ns);
         let to = self.limit();
         (from != to).then_some(Move { from, to })
+    }
+
+    /// Whether there is room between its floor and its ceiling.
+    pub const fn moves(&self) -> bool {
+        self.moves
     }
 
     /// Since when the limit has been at its floor without a break, in nanoseconds since Go; `None` when it is above.

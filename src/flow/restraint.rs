@@ -261,7 +261,9 @@ impl State {
     fn tell_limit(&mut self, now: u64) {
         let Some((_, limit)) = &self.limit else { return };
         let since = limit.at_floor_since();
-        let at_floor = since.is_some_and(|since| now.saturating_sub(since) >= nanos(AT_FLOOR));
+        // One that cannot move says nothing by where it is.
+        let at_floor =
+            limit.moves() && since.is_some_and(|since| now.saturating_sub(since) >= nanos(AT_FLOOR));
         if let Some(Move { from, to }) = self.moved.take().filter(|moved| moved.from != moved.to) {
             self.happened(now, "limit_moved", format!("{from} to {to} operations at once"));
         }
@@ -269,7 +271,7 @@ impl State {
             self.happened(
                 now,
                 "limit_at_floor",
-                format!("for {} s: the servers keep rejecting", AT_FLOOR.as_secs()),
+                format!("for {} s, as rejections and deadlines keep it there", AT_FLOOR.as_secs()),
             );
         }
         self.floor_told = at_floor;

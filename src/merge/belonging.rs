@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::compare::Error;
 use crate::plan::{Plan, Shard};
 use crate::results::run_json::WHOLE;
+use crate::results::runs_csv::RUNS;
 use crate::results::shard_log::{Begin, End, FILE, Line, Lines, PROTOCOL};
 use crate::results::tables::SCHEMA_VERSION;
 use crate::snapshot::Event;
@@ -32,7 +33,9 @@ pub(super) struct Stored {
 /// # Errors
 /// When a directory is none of a shard that ended, or they are not the shards of one load, each once.
 pub(super) fn load(directories: &[PathBuf]) -> Result<(Vec<Stored>, Plan), Error> {
-    let read = directories.iter().map(|directory| stored(directory)).collect::<Result<Vec<_>, _>>()?;
+    // A pattern for all of a place's runs takes their list with them.
+    let directories = directories.iter().filter(|path| !path.ends_with(RUNS));
+    let read = directories.map(|directory| stored(directory)).collect::<Result<Vec<_>, _>>()?;
     let shards = complete(read)?;
     let plans: Vec<Plan> = shards.iter().map(|shard| shard.begin.facts.plan.clone()).collect();
     match Plan::whole(&plans) {

@@ -44,7 +44,14 @@ impl FromStr for Driver {
             return Err(format!("there is no driver '{name}' here, only {}", NAMES.join(" and ")));
         }
         // The version becomes part of a path and of a package's name.
-        let whole = version.split('.').count() == 3;
+        let numbers = version.split('.').count();
+        // PyMongo leaves a last 0 out: 4.9 and 4.9.1.
+        let whole = numbers == 3 || (numbers == 2 && name == PYMONGO);
+        if name == PYMONGO
+            && version.split('.').next().is_some_and(|major| major.parse().is_ok_and(|major: u32| major < 4))
+        {
+            return Err(format!("the worker for PyMongo takes versions from 4.0 on, not {version}"));
+        }
         let plain = |part: &str| {
             part.starts_with(|c: char| c.is_ascii_digit())
                 && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
@@ -74,6 +81,7 @@ mod tests {
             ("3.9.1", "rust:3.9.1"),
             ("rust:3.10.0-beta", "rust:3.10.0-beta"),
             ("pymongo:4.16.0", "pymongo:4.16.0"),
+            ("pymongo:4.9", "pymongo:4.9"),
         ] {
             assert_eq!(text.parse::<Driver>().unwrap().to_string(), shown);
         }
@@ -81,6 +89,7 @@ mod tests {
             ("node:7.2.0", "no driver 'node'"),
             ("pymongo", "'pymongo' is no version"),
             ("3.9", "'3.9' is no version"),
+            ("pymongo:3.9.0", "from 4.0 on"),
             ("rust:", "'' is no version"),
             ("3.9.1/../..", "no version"),
             ("../../x.1.1", "no version"),

@@ -3,9 +3,9 @@
 use super::facts::{TrialFacts, is_open, per_second, reasons_known, seconds};
 use super::figures::ended;
 use super::summary::{OpSummary, SegmentSummary};
-use crate::plan::Overload;
 use crate::plan::load::Model;
 use crate::plan::timeline::{nanos, on_time};
+use crate::plan::{Flow, Overload};
 use crate::stats::{OpStats, ratio};
 
 /// A target missed by more than this share is told.
@@ -159,6 +159,9 @@ fn limit(facts: &TrialFacts, whole: &SegmentSummary) -> (String, bool) {
     match facts.plan.load.model {
         _ if saturated(facts, whole) => ("the load generator's processors were the limit".to_owned(), true),
         _ if pool => ("connections were the limit (maxPoolSize)".to_owned(), true),
+        _ if restrained(&facts.plan.flow) => {
+            ("what the application lets go ([flow]) was the limit".to_owned(), false)
+        }
         Model::Open { max_in_flight, .. } if whole.generator.in_flight_max >= u64::from(max_in_flight) => {
             let limit =
                 format!("max_in_flight = {max_in_flight} was the limit, as the servers' answers took long");
@@ -166,6 +169,11 @@ fn limit(facts: &TrialFacts, whole: &SegmentSummary) -> (String, bool) {
         }
         _ => ("the servers' answers were the limit".to_owned(), false),
     }
+}
+
+/// Whether the application keeps operations back by itself.
+const fn restrained(flow: &Flow) -> bool {
+    flow.limit.is_some() || flow.breaker.is_some() || flow.budget.is_some()
 }
 
 /// Whether the load generator had hardly a processor left.

@@ -10,13 +10,16 @@ use super::Error;
 use super::csv_file::{columns, line};
 use super::tables::RunsRow;
 
+/// The list's name, beside the runs.
+pub(crate) const RUNS: &str = "runs.csv";
+
 /// No header is anywhere near as long, in whatever version.
 const LONGEST_HEADER: u64 = 1 << 16;
 
 /// Adds a row under the file's lock. Columns are only ever added at the end, so an older or newer version's file gets a
 /// row of as many fields as it has columns.
 pub(crate) fn append(root: &Path, row: &RunsRow) -> Result<(), Error> {
-    let path = root.join("runs.csv");
+    let path = root.join(RUNS);
     let failed = |e| Error::file(&path, e);
     // A pipe that nobody reads would hold this up, and a device has no end.
     if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {

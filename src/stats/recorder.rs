@@ -156,6 +156,14 @@ impl Recorder {
             Record::Late(late) => self.fold_late(late),
             Record::Dropped(kept_back) => self.fold_kept_back(kept_back, |outcomes| outcomes.dropped += 1),
             Record::Parked(kept_back) => self.fold_kept_back(kept_back, |outcomes| outcomes.parked += 1),
+            Record::Untaken(cell) => {
+                // It has had its turn.
+                self.started += 1;
+                let key = (usize::from(cell.segment), usize::from(cell.operation));
+                self.interval.cells.entry(key).or_default().outcomes.not_started += 1;
+                self.cut_off += u64::from(self.is_measured(key.0));
+                self.settle(key.0, key.1);
+            }
             Record::Abandoned(cell) => {
                 let key = (usize::from(cell.segment), usize::from(cell.operation));
                 self.interval.cells.entry(key).or_default().outcomes.in_flight += 1;

@@ -15,6 +15,8 @@ pub enum Record {
     Dropped(KeptBack),
     /// An operation was due and is to be sent later.
     Parked(KeptBack),
+    /// An operation was taken away before it began.
+    Untaken(Cell),
     /// An operation was taken away while under way.
     Abandoned(Cell),
 }
@@ -48,7 +50,7 @@ impl Record {
             Self::Ended(ended) => Some(ended.at_ns),
             Self::Late(late) => Some(late.at_ns),
             Self::Dropped(kept_back) | Self::Parked(kept_back) => Some(kept_back.at_ns),
-            Self::Abandoned(_) => None,
+            Self::Untaken(_) | Self::Abandoned(_) => None,
         }
     }
 }

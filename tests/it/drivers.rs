@@ -259,6 +259,9 @@ fn the_same_profile_is_the_same_load_with_another_driver() {
     assert!(rust.len() > 5 && rust.iter().all(|(_, offered, _, ok)| offered == ok), "{rust:?}");
     assert_eq!(of("2"), rust);
     assert_eq!(of("3"), rust);
+    // And so the drivers can be held against each other.
+    let compared = finish(&mut overdrive(["compare", directory.to_str().unwrap()]));
+    assert!(compared.assert_code(0).stdout.contains("pymongo:4.18.0"), "{}", compared.stdout);
     // What would differ if it were left to the drivers is the same, and the results say who has decided it.
     for trial in run_json(directory)["trials"].as_array().unwrap() {
         let options = trial["options"].as_array().unwrap();

@@ -251,3 +251,15 @@ async fn what_was_parked_is_sent_once_by_the_run_or_later() {
     }
     lab.stop().await.unwrap();
 }
+
+#[test]
+fn what_waits_at_the_breaker_when_the_load_ends_was_not_started() {
+    let flow = "[flow.breaker]\nminimum = 5\ncool_down = \"1h\"\n";
+    let place = Place::new(LOAD.replace("duration = \"5s\"", "duration = \"3s\"\ncooldown = \"1s\"") + flow);
+    let finished = finish(&mut place.run(&[REJECTS_ALL, "--ui", "none"]));
+    let directory = finished.directory();
+    assert_sums(directory);
+    let row = whole(directory);
+    assert_eq!(count(&row, "offered"), 120);
+    assert!(count(&row, "ops_not_started") > 100, "nothing goes once it is open: {row:?}");
+}

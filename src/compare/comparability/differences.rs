@@ -44,6 +44,10 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
             "shard" => collect("shard.count", &mine["count"], &other["count"], &mut leaves),
             _ => collect(key, mine, other, &mut leaves),
         }
+        if ours.get("driver") != theirs.get("driver") {
+            // A worker has as many threads as it has, which bounds what none of its loads comes to.
+            leaves.retain(|leaf| !leaf.contains(".max_in_flight is "));
+        }
         if a.live == "true" && b.live == "true" {
             // How long each was, and how far into it an overload began, is when a hand turned a knob.
             leaves.retain(|leaf| !OF_THE_MOMENT.iter().any(|key| leaf.contains(key)));
@@ -70,7 +74,7 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
 fn part_of_plan(key: &str) -> Option<Part> {
     match key {
         // What is asked of a run changes nothing of what it does.
-        "profile" | "description" | "seed" | "client" | "live" | "thresholds" => None,
+        "profile" | "description" | "seed" | "client" | "driver" | "live" | "thresholds" => None,
         "data" => Some(Part::Data),
         "load" | "shard" => Some(Part::Load),
         "operations" => Some(Part::Operations),

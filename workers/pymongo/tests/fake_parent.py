@@ -18,6 +18,7 @@ WORKER = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(WORKER))
 
 from hdr import decode  # noqa: E402
+from protocol import VERSION as PROTOCOL  # noqa: E402
 from schedule import span_ns  # noqa: E402
 
 
@@ -78,7 +79,7 @@ class Worker:
         self.process.stdin.flush()  # type: ignore[union-attr]
 
     def start(self, made: dict[str, Any], uri: str, parts: Optional[list[dict[str, Any]]] = None) -> None:
-        self.ask("start", {"protocol": 1, "plan": made, "segments": parts or segments(made), "uri": uri})
+        self.ask("start", {"protocol": PROTOCOL, "plan": made, "segments": parts or segments(made), "uri": uri})
 
     def until(self, *names: str) -> Any:
         """Reads up to one of some reports; `failed` and the end are errors unless they are waited for."""

@@ -18,7 +18,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import pymongo  # noqa: E402
 
-from fake_parent import Worker, distribution, open_model, plan, quantile, run, segments, sums  # noqa: E402
+from fake_parent import PROTOCOL, Worker, distribution, open_model, plan, quantile, run, segments, sums  # noqa: E402
 
 URI = os.environ.get("OVERDRIVE_WORKER_URI", "")
 VERSION = pymongo.version_tuple[:2]
@@ -312,8 +312,8 @@ class Refusals(unittest.TestCase):
 
     def test_other_protocols_are_refused(self) -> None:
         worker = Worker()
-        worker.ask("start", {"protocol": 2, "plan": {}, "segments": [], "uri": "mongodb://a/"})
-        self.assertIn("version 1", worker.until("failed")["message"])
+        worker.ask("start", {"protocol": PROTOCOL + 1, "plan": {}, "segments": [], "uri": "mongodb://a/"})
+        self.assertIn(f"version {PROTOCOL} of", worker.until("failed")["message"])
         self.assertEqual(worker.end(), 1)
 
 
