@@ -81,7 +81,9 @@ fn the_capacity_of_a_server_that_is_known_is_found() {
         assert!(!after_failure || rate(&pair[1]) <= 50.0, "{pair:?}");
     }
     let last = rows.last().unwrap();
-    assert_eq!((&*last["held"], &*rows[0]["target_ops_per_s"]), ("true", "50.0"));
+    assert_eq!(rows[0]["target_ops_per_s"], "50.0");
+    // What was confirmed stands when a confirmation of more fails after it, as it does where the machine stumbles.
+    assert!(last["held"] == "true" || (last["role"] == "confirm" && rate(last) > found), "{last:?}");
     let confirmed = rows.iter().find(|row| row["role"] == "confirm" && row["held"] == "true").unwrap();
     assert_eq!(confirmed["duration_s"], "2.0");
 
