@@ -73,7 +73,7 @@ impl Shared {
             return (self.judge(self.execute(instance).await), Sums::default());
         };
         if self.timeout.on_timeout == OnTimeout::ReadInBackground {
-            return self.call_beside(place).await;
+            return self.call_beside(place, limit).await;
         }
         let call = match tokio::time::timeout(limit, self.execute(instance)).await {
             Ok(result) => self.judge(result),
@@ -83,10 +83,10 @@ impl Shared {
     }
 
     /// Makes it in a task of its own, which goes on with what was sent when the application has stopped waiting.
-    async fn call_beside(self: &Arc<Self>, place: Place) -> (Call, Sums) {
+    async fn call_beside(self: &Arc<Self>, place: Place, limit: Duration) -> (Call, Sums) {
         let (tell, told) = oneshot::channel();
         let shared = Arc::clone(self);
-        let work = async move { shared.outlast(place, tell).await };
+        let work = async move { shared.outlast(place, limit, tell).await };
         let traced = attempt::traced(Arc::clone(&self.ledger), self.go, work);
         // Whoever takes the worker away takes the call away.
         let task = AbortOnDropHandle::new(tokio::spawn(self.background.track_future(traced)));
@@ -95,12 +95,11 @@ impl Shared {
         call
     }
 
-    async fn outlast(&self, place: Place, tell: oneshot::Sender<(Call, Sums)>) {
+    async fn outlast(&self, place: Place, limit: Duration, tell: oneshot::Sender<(Call, Sums)>) {
         attempt::begin_part(place.cell, place.repeats);
         let mut instance = self.workload.instance(&self.mix, place.n);
         let call = self.execute(&mut instance);
         tokio::pin!(call);
-        let limit = self.timeout.operation.map_or(self.timeout.grace, |limit| limit).duration();
         if let Ok(result) = tokio::time::timeout(limit, &mut call).await {
             let call = self.judge(result);
             let sums = attempt::end(call.outcome == Outcome::Ok);

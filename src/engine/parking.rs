@@ -32,8 +32,8 @@ const GROWING: u32 = 60;
 enum Request {
     Park(Due, &'static str),
     Take(oneshot::Sender<Result<Vec<Parked<Order>>, SpoolError>>),
-    /// This one and all before it are done: so many more than before.
-    Done(Box<Parked<Order>>, u64, oneshot::Sender<Result<(), SpoolError>>),
+    /// This one and all before it are out of the spool: so many more than before were sent, and refused.
+    Done(Box<Parked<Order>>, [u64; 2], oneshot::Sender<Result<(), SpoolError>>),
     End(oneshot::Sender<()>),
 }
 
@@ -55,9 +55,11 @@ pub struct Counts {
     pub parked: u64,
     /// Sent later.
     pub drained: u64,
-    /// Of those: could not be done, and never will be.
+    /// Taken out of it because they cannot be done, and never will be.
     pub refused: u64,
-    /// Why one was refused, or why they are not sent any more.
+    /// Why one was refused.
+    pub refusal: Option<String>,
+    /// Why they are not sent any more.
     pub failed: Option<String>,
 }
 
@@ -67,6 +69,7 @@ struct Growth {
     backlog: u64,
     drained: u64,
     intervals: u32,
+    refusal_told: bool,
     failure_told: bool,
 }
 
@@ -111,6 +114,10 @@ impl Parking {
                 format!("for {GROWING} s without giving anything back: {} are parked", counts.backlog),
             ));
         }
+        if let Some(why) = counts.refusal.filter(|_| !growth.refusal_told) {
+            growth.refusal_told = true;
+            events.push(event("spool_refused", why));
+        }
         if let Some(why) = counts.failed.filter(|_| !growth.failure_told) {
             growth.failure_told = true;
             events.push(event("spool_drain_failed", why));
@@ -125,10 +132,10 @@ impl Parking {
             "{} operations were parked, {} of them sent again; {} are left",
             counts.parked, counts.drained, counts.backlog
         );
-        let detail = match &counts.failed {
-            Some(why) => format!("{detail}; {} were refused, like: {why}", counts.refused),
-            None => detail,
-        };
+        let refused =
+            counts.refusal.as_ref().map(|why| format!("; {} were refused, like: {why}", counts.refused));
+        let failed = counts.failed.as_ref().map(|why| format!("; they are not sent any more: {why}"));
+        let detail = detail + &refused.unwrap_or_default() + &failed.unwrap_or_default();
         let at_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
         Event { at_ns, kind: SPOOL.to_owned(), subject: String::new(), detail }
     }
@@ -164,17 +171,15 @@ impl Parking {
     async fn drain_some(&self, drain: &Drain, per_second: f64, may: impl Fn() -> bool) -> anyhow::Result<()> {
         let (tell, told) = oneshot::channel();
         self.requests.send(Request::Take(tell)).await.context("the spool's thread has ended")?;
-        let mut done = Vec::new();
-        let mut last = None;
+        let (mut done, mut refused, mut last) = (Vec::new(), 0, None);
         for parked in told.await.context("the spool's thread has ended")?? {
             if !may() {
                 break;
             }
             tokio::time::sleep(Duration::from_secs_f64(1.0 / per_second)).await;
             if let Sent::Never(why) = drain.send(&parked).await? {
-                let mut counts = self.counts();
-                counts.refused += 1;
-                counts.failed.get_or_insert(why);
+                refused += 1;
+                self.counts().refusal.get_or_insert(why);
             }
             done.push(parked.id.clone());
             last = Some(parked);
@@ -182,7 +187,7 @@ impl Parking {
         let Some(last) = last else { return Ok(()) };
         let (tell, told) = oneshot::channel();
         let count = u64::try_from(done.len()).unwrap_or(u64::MAX);
-        let request = Request::Done(Box::new(last), count, tell);
+        let request = Request::Done(Box::new(last), [count - refused, refused], tell);
         self.requests.send(request).await.context("the spool's thread has ended")?;
         told.await.context("the spool's thread has ended")??;
         // Nobody sends these again.
@@ -218,9 +223,14 @@ impl Thread {
             self.park(shared, &mut batch);
             match next {
                 Some(Request::Take(tell)) => drop(tell.send(self.spool.oldest(BATCH))),
-                Some(Request::Done(last, count, tell)) => {
+                Some(Request::Done(last, [sent, refused], tell)) => {
                     let done = self.spool.done(&last);
-                    self.count(|counts| counts.drained += if done.is_ok() { count } else { 0 });
+                    if done.is_ok() {
+                        self.count(|counts| {
+                            counts.drained += sent;
+                            counts.refused += refused;
+                        });
+                    }
                     let _ = tell.send(done);
                 }
                 Some(Request::End(tell)) => {
