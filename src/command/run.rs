@@ -294,13 +294,7 @@ impl Run {
     fn judge(&mut self, summary: &Summary) -> bool {
         let failed: Vec<_> = evaluate(summary).into_iter().filter(Verdict::failed).collect();
         for verdict in &failed {
-            self.progress.note(&format!(
-                "threshold crossed in trial {} ({}): {}, seen {}",
-                summary.facts.trial,
-                summary.facts.variant,
-                verdict.condition,
-                verdict.seen()
-            ));
+            self.progress.note(&verdict.told(summary));
         }
         !failed.is_empty()
     }

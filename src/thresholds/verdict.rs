@@ -38,6 +38,12 @@ impl Verdict {
     pub fn seen(&self) -> String {
         self.condition.shown(self.value)
     }
+
+    /// What people are told of a trial that it says has failed.
+    pub fn told(&self, summary: &Summary) -> String {
+        let (trial, variant) = (summary.facts.trial, &summary.facts.variant);
+        format!("threshold crossed in trial {trial} ({variant}): {}, seen {}", self.condition, self.seen())
+    }
 }
 
 impl Condition {

@@ -177,13 +177,7 @@ impl Trials {
 
     fn judge(&mut self, summary: &Summary) {
         for verdict in evaluate(summary).iter().filter(|verdict: &&Verdict| verdict.failed()) {
-            self.progress.note(&format!(
-                "threshold crossed in trial {} ({}): {}, seen {}",
-                summary.facts.trial,
-                summary.facts.variant,
-                verdict.condition,
-                verdict.seen()
-            ));
+            self.progress.note(&verdict.told(summary));
             self.crossed |= !self.interrupts.any();
         }
         self.crossed |= summary.early == Some(Early::Aborted);
