@@ -4,6 +4,7 @@
 //! files or screens.
 
 mod call;
+mod dead_letters;
 pub mod generator;
 pub mod pacer;
 pub mod parking;
@@ -22,6 +23,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use self::dead_letters::LetterBox;
 use self::parking::Parking;
 use self::schedule::{Due, Schedule};
 use self::ticker::{Observed, Ticker};
@@ -124,6 +126,7 @@ async fn drive(
         cut: CancellationToken::new(),
         restraint: restraint.clone(),
         backoff: plan.backoff,
+        dead_letters: LetterBox::default(),
         seed: seed(plan),
         go,
         next: Apart(first.into()),

@@ -5,12 +5,15 @@
 
 mod beside;
 mod cells;
+mod dead_letters;
 mod merge;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use dead_letters::{DeadLetter, DeadLetters};
 
 use crate::plan::Driver;
 use crate::stats::{Latencies, OpStats};
@@ -72,6 +75,9 @@ pub struct Snapshot {
     /// What has happened to that in the interval.
     #[serde(default)]
     pub events: Vec<Event>,
+    /// Items of bulks that no server takes, found in the interval.
+    #[serde(default, skip_serializing_if = "DeadLetters::is_empty")]
+    pub dead_letters: DeadLetters,
 }
 
 /// How what the application does about rejection stands.

@@ -9,7 +9,7 @@ use crate::plan::Driver;
 use crate::plan::load::{Arrivals, Load, Model, Stage};
 use crate::plan::operation::{Find, RunCommand};
 use crate::plan::{Action, Attempts, Data, FailCommand, Fault, Members, Operation, Overload, Plan, Template};
-use crate::snapshot::{FlowState, Generator, Snapshot};
+use crate::snapshot::{DeadLetters, FlowState, Generator, Snapshot};
 use crate::stats::{OpStats, Outcomes};
 use crate::thresholds::Thresholds;
 use crate::units::{Offset, Rate, Span};
@@ -165,6 +165,7 @@ pub(crate) fn snapshot<const N: usize>(
         orphans: BTreeMap::new(),
         flow: FlowState::default(),
         events: Vec::new(),
+        dead_letters: DeadLetters::default(),
         generator: Generator {
             cpu_ns: SECOND / 10,
             rss_bytes: 1 << 20,

@@ -7,7 +7,9 @@ use super::rules::{Class, OK};
 use super::runs::{Run, Runs};
 use crate::plan::Plan;
 use crate::plan::timeline::{Segment, index_at, segments};
-use crate::snapshot::{ErrorCount, ErrorLevel, FlowState, Generator, ServerStats, Snapshot, Totals};
+use crate::snapshot::{
+    DeadLetters, ErrorCount, ErrorLevel, FlowState, Generator, ServerStats, Snapshot, Totals,
+};
 use crate::stats::OpStats;
 use crate::stats::sample::{AttemptEnd, Outcome};
 
@@ -277,6 +279,7 @@ impl Tally {
             orphans: BTreeMap::new(),
             flow: FlowState::default(),
             events: Vec::new(),
+            dead_letters: DeadLetters::default(),
             generator,
         };
         self.sequence += 1;

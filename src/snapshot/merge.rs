@@ -32,6 +32,7 @@ impl Snapshot {
         self.generator.behind_ns = self.generator.behind_ns.max(next.generator.behind_ns);
         self.flow = next.flow;
         self.events.extend(next.events);
+        self.dead_letters.merge(next.dead_letters);
         self.generator.workers = next.generator.workers;
         self.generator.in_flight = next.generator.in_flight;
     }
@@ -117,7 +118,7 @@ impl StalenessStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{ErrorClass, ErrorLevel, FlowState, Generator};
+    use crate::snapshot::{DeadLetters, ErrorClass, ErrorLevel, FlowState, Generator};
     use crate::stats::OpStats;
     use std::collections::BTreeMap;
 
@@ -158,6 +159,7 @@ mod tests {
             orphans: BTreeMap::from([("endSessions".to_owned(), 1)]),
             flow: FlowState::default(),
             events: Vec::new(),
+            dead_letters: DeadLetters::default(),
             generator: Generator {
                 cpu_ns: 5,
                 rss_bytes: 100 - sequence,

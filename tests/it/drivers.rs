@@ -227,7 +227,7 @@ fn a_child_ends_with_its_parent() {
 const PYMONGO: [&str; 2] = ["pymongo:4.16.0", "pymongo:4.18.0"];
 
 /// Where these are kept; they are installed once.
-fn pymongo() -> &'static Path {
+pub fn pymongo() -> &'static Path {
     static PYMONGO_THERE: OnceLock<PathBuf> = OnceLock::new();
     PYMONGO_THERE.get_or_init(|| {
         let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pymongo");
