@@ -166,7 +166,12 @@ impl Model {
         let length_s = seconds(snapshot.end_ns.saturating_sub(snapshot.start_ns));
         let last = Window::new("last interval", length_s, operations);
         let counts = std::iter::once(&last.all).chain(&last.operations).map(Counts::of).collect();
-        self.history.add(self.base_ns + snapshot.start_ns, self.base_ns + snapshot.end_ns, counts);
+        self.history.add(
+            self.base_ns + snapshot.start_ns,
+            self.base_ns + snapshot.end_ns,
+            counts,
+            snapshot.flow.limit,
+        );
         self.last = Some(last);
         self.part = Some(self.window(self.segment));
         let before = self.segment.checked_sub(1);
