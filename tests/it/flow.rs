@@ -263,3 +263,47 @@ fn what_waits_at_the_breaker_when_the_load_ends_was_not_started() {
     assert_eq!(count(&row, "offered"), 120);
     assert!(count(&row, "ops_not_started") > 100, "nothing goes once it is open: {row:?}");
 }
+
+/// A thousand a second that are rejected, again and again, for as long as the load goes on.
+const HOPELESS: &str = r#"
+[data]
+documents = 10
+[load]
+rate = "1000/s"
+warmup = "1s"
+duration = "12s"
+cooldown = "1s"
+[client]
+maxPoolSize = 100
+maxAdaptiveRetries = 0
+[flow.backoff]
+kind = "fixed"
+base = "2s"
+max_attempts = 1000
+[op.read.find_one]
+filter = { _id = { "^Key" = "uniform" } }
+"#;
+
+#[test]
+fn memory_stays_flat_during_rejection_where_the_producer_is_bounded() {
+    let growth = |flow: &str| {
+        let place = Place::new(HOPELESS.to_owned() + flow);
+        let finished = finish(&mut place.run(&["--stub=fail=every:1", "--ui", "none"]));
+        let directory = finished.assert_code(0).directory();
+        assert_sums(directory);
+        let rows = table(directory, "intervals.csv");
+        let measured = rows.iter().filter(|row| row["op"] == "all" && row["phase"] == "measure");
+        let memory: Vec<u64> = measured.map(|row| count(row, "rss_bytes")).collect();
+        // The first of them still makes connections and the workers there may be.
+        memory.last().unwrap().saturating_sub(memory[2])
+    };
+    let unbounded = growth("");
+    for when_full in ["block", "drop", "spool"] {
+        let flow = format!(
+            "[flow]\nqueue = 64\nwhen_full = \"{when_full}\"\n\
+             [flow.limit]\nkind = \"aimd\"\ninitial = 32\nfloor = 1\nceiling = 32\n"
+        );
+        let bounded = growth(&flow);
+        assert!(bounded < unbounded / 4, "{when_full}: {bounded} bytes against {unbounded} without bounds");
+    }
+}
