@@ -229,8 +229,13 @@ async fn what_was_parked_is_sent_once_by_the_run_or_later() {
         assert!(parked > 20, "{parked}");
         assert_eq!(reasons(directory, "breaker_open"), parked);
         let told = &events(directory, "spool")[0]["detail"];
-        let numbers: Vec<u64> = told.split(' ').filter_map(|word| word.parse().ok()).collect();
-        let &[all, drained, backlog] = &numbers[..] else { panic!("{told}") };
+        // The number before each of these words; the rate stands in brackets.
+        let number = |word: &str| -> u64 {
+            let words: Vec<&str> = told.split([' ', ',']).collect();
+            let at = words.iter().position(|&it| it == word).unwrap_or_else(|| panic!("{told}"));
+            words[at - 1].parse().unwrap_or_else(|_| panic!("{told}"))
+        };
+        let (all, drained, backlog) = (number("operations"), number("of"), number("are"));
         assert_eq!((all, drained + backlog), (parked, parked));
         assert_eq!(backlog > 0, left, "{told}");
         assert!(finished.stdout.contains(told), "{}", finished.stdout);
