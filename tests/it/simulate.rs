@@ -6,7 +6,7 @@ use std::path::Path;
 
 use overdrive::profile::shipped;
 
-use crate::support::{Place, assert_sums, finish, overdrive, run_json, runs_in, table, whole};
+use crate::support::{Place, assert_sums, count, finish, overdrive, run_json, runs_in, table, whole};
 
 /// Everything in a directory, by name.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -185,4 +185,78 @@ fn what_cannot_be_simulated_is_told_with_the_way_out() {
     let crossed =
         ["simulate", "request-limit", "--duration", "5s", "--fail-if", "error_rate > 10%", "--ui", "none"];
     finish(overdrive(crossed).current_dir(place.path())).assert_code(3);
+}
+
+/// Forty a second for five seconds, in steps that are always the same, on a server that takes SERVICE.
+const APPLICATION: &str = r#"
+[data]
+documents = 10
+[load]
+rate = "40/s"
+arrivals = "even"
+warmup = "1s"
+duration = "5s"
+[model]
+servers = 1
+service_time = "SERVICE"
+service_distribution = "fixed"
+[client]
+maxPoolSize = 100
+maxAdaptiveRetries = 0
+[op.read.find_one]
+filter = { _id = { "^Key" = "uniform" } }
+"#;
+
+/// The same flow in a run on a stub and in the simulation: both directories.
+fn both(place: &Place, stub: &str) -> [std::path::PathBuf; 2] {
+    let measured = finish(&mut place.run(&[stub, "--ui", "none"]));
+    let simulated = ["simulate", "profile.toml", "--ui", "none", "--out", "simulated"];
+    finish(overdrive(simulated).current_dir(place.path())).assert_code(0);
+    [measured.assert_code(0).directory().to_owned(), runs_in(&place.path().join("simulated")).remove(0)]
+}
+
+/// How many operations were not sent for a reason.
+fn reasons(directory: &Path, kind: &str) -> u64 {
+    let rows = table(directory, "errors.csv");
+    let of_kind = rows.iter().filter(|row| row["level"] == "operation" && row["kind"] == kind);
+    of_kind.map(|row| count(row, "count")).sum()
+}
+
+#[test]
+fn what_the_application_does_comes_to_the_same_in_the_simulation() {
+    let flow = "[flow]\nqueue = 4\nwhen_full = \"drop\"\n\
+                [flow.limit]\nkind = \"aimd\"\ninitial = 1\nfloor = 1\nceiling = 1\n";
+    let place = Place::new(APPLICATION.replace("SERVICE", "200ms") + flow);
+    for directory in both(&place, "--stub=service=200ms") {
+        assert_sums(&directory);
+        let row = whole(&directory);
+        let (ok, dropped) = (count(&row, "ops_ok"), count(&row, "ops_dropped"));
+        // Five a second, and those that were due before or end after.
+        assert!((20..=27).contains(&ok) && ok + dropped == 200, "{}: {ok}, {dropped}", directory.display());
+        let intervals = table(&directory, "intervals.csv");
+        let busy = intervals.iter().filter(|row| row["op"] == "all" && row["phase"] == "measure");
+        let shown: Vec<_> = busy.map(|row| (&*row["flow_limit"], count(row, "queue_depth"))).collect();
+        assert!(shown.iter().all(|&(limit, depth)| limit == "1" && depth <= 4), "{shown:?}");
+        assert!(reasons(&directory, "queue_full") >= dropped);
+    }
+
+    let flow = "[flow]\nqueue = 64\nwhen_full = \"drop\"\n\
+                [flow.breaker]\nthreshold = 0.5\nwindow = \"10s\"\nminimum = 10\ncool_down = \"2s\"\n\
+                [[overload]]\nname = \"fail\"\nat = \"-1s\"\nfor = \"1h\"\n\
+                fail_command = { commands = [\"find\"], probability = 1.0 }\n";
+    let place = Place::new(APPLICATION.replace("SERVICE", "1ms") + flow);
+    for directory in both(&place, "--stub=fail=every:1") {
+        let events = table(&directory, "events.csv").into_iter().filter(|event| event["kind"] == "breaker");
+        let changes: Vec<String> = events.map(|event| event["detail"].clone()).collect();
+        assert_eq!(changes[..3], ["closed to open", "open to half_open", "half_open to open"]);
+        let probes = changes.iter().filter(|change| *change == "open to half_open").count() as u64;
+        assert!((2..=3).contains(&probes), "{changes:?}");
+        let intervals = table(&directory, "intervals.csv");
+        let sent: u64 =
+            intervals.iter().filter(|row| row["op"] == "all").map(|row| count(row, "attempts")).sum();
+        assert!((10 + probes..=14 + probes).contains(&sent), "{sent} with {probes} probes");
+        let last = intervals.iter().rfind(|row| row["op"] == "all" && row["phase"] == "measure").unwrap();
+        assert_eq!(last["breaker"], "open");
+        assert!(reasons(&directory, "breaker_open") >= count(&whole(&directory), "ops_dropped"));
+    }
 }

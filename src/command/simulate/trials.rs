@@ -151,6 +151,10 @@ impl Trials {
                     writer.event(event)?;
                 }
                 Told::Interval(interval, servers) => {
+                    for event in &interval.events {
+                        progress.event(event);
+                        writer.event(event.clone())?;
+                    }
                     progress.snapshot(plan, &interval);
                     progress.servers(&servers);
                     let (at_ns, crossed) =
