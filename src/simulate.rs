@@ -13,6 +13,7 @@ mod entrance;
 mod event;
 mod flight;
 mod overloads;
+pub mod pace;
 mod pool;
 pub mod rules;
 mod runs;

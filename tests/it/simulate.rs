@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use overdrive::profile::shipped;
 
 use crate::support::{
     Place, Row, assert_sums, block_on, count, finish, overdrive, run_json, runs_in, table, whole,
 };
+use crate::terminal::{Output, Terminal};
 use crate::{alone, shared_lab};
 
 /// Everything in a directory, by name.
@@ -317,5 +320,102 @@ fn what_the_application_does_comes_to_the_same_in_the_simulation() {
         let last = intervals.iter().rfind(|row| row["op"] == "all" && row["phase"] == "measure").unwrap();
         assert_eq!(last["breaker"], "open");
         assert!(reasons(&directory, "breaker_open") >= count(&whole(&directory), "ops_dropped"));
+    }
+}
+
+/// A simulation of `request-limit` of half a minute in a terminal: ten times as fast as it would go.
+fn on_screen(place: &Place, more: &[&str]) -> Terminal {
+    let args = ["simulate", "request-limit", "--duration", "25s", "--warmup", "5s", "--ui", "tui"];
+    let mut command = overdrive(args.iter().chain(more));
+    let terminal = Terminal::start(command.current_dir(place.path()), (120, 40), Output::Terminal);
+    terminal.wait_for("last 1 s");
+    terminal
+}
+
+#[test]
+fn a_simulation_on_the_screen_comes_to_the_same_files_at_any_speed() {
+    let place = Place::new("");
+    let began = Instant::now();
+    let mut terminal = on_screen(&place, &["--speed", "10", "--out", "shown"]);
+    // The panel of the load generator comes last.
+    let text =
+        terminal.wait_until("all of it", |text| text.contains("simulated   ") && text.contains("ON limit"));
+    for part in [
+        "request-limit",
+        "driver simulated",
+        "server simulated",
+        "retries per operation",
+        "simulated-0:27017",
+    ] {
+        assert!(text.contains(part), "{part} in:\n{text}");
+    }
+    assert_eq!(terminal.end().code(), Some(0), "{}", terminal.text());
+    let took = began.elapsed();
+    assert!((3.0..30.0).contains(&took.as_secs_f64()), "{took:?} for half a minute at ten times its speed");
+    assert!(terminal.is_clean() && terminal.text().contains("Results: shown/"), "{}", terminal.text());
+
+    let quick = [
+        "simulate",
+        "request-limit",
+        "--duration",
+        "25s",
+        "--warmup",
+        "5s",
+        "--ui",
+        "none",
+        "--out",
+        "quick",
+    ];
+    let finished = finish(overdrive(quick).current_dir(place.path()));
+    assert!(finished.assert_code(0).stderr.contains("attempts per second"), "{}", finished.stderr);
+    let [shown, quick] = ["shown", "quick"].map(|out| files(&runs_in(&place.path().join(out))[0]));
+    assert_eq!(shown, quick);
+}
+
+#[test]
+fn the_keys_of_the_screen_do_in_a_simulation_what_they_can() {
+    let place = Place::new("");
+    let mut terminal = on_screen(&place, &["--speed", "1"]);
+    terminal.keys("+");
+    terminal.wait_for("knobs are for a run of one trial against real servers");
+    terminal.keys(" ");
+    let frozen = terminal.wait_for("FROZEN at");
+    sleep(Duration::from_millis(1500));
+    let figures = |text: &str| text.lines().skip(3).take(3).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(figures(&terminal.text()), figures(&frozen), "it stands still");
+    let pressed = Instant::now();
+    terminal.keys("q");
+    assert_eq!(terminal.end().code(), Some(130), "{}", terminal.text());
+    assert!(
+        pressed.elapsed() < Duration::from_secs(10),
+        "what is left is not waited for: {:?}",
+        pressed.elapsed()
+    );
+    assert!(terminal.is_clean() && terminal.text().contains("Results: results/"), "{}", terminal.text());
+    let run = place.runs().remove(0);
+    assert_sums(&run);
+    let seconds = table(&run, "intervals.csv").iter().filter(|row| row["op"] == "all").count();
+    assert!((3..20).contains(&seconds), "{seconds} intervals");
+
+    let mut terminal = on_screen(&place, &["--speed", "1", "--out", "left"]);
+    terminal.keys("Q");
+    assert_eq!(terminal.end().code(), Some(1), "{}", terminal.text());
+    assert!(
+        terminal.is_clean() && terminal.text().contains("left at the second request"),
+        "{}",
+        terminal.text()
+    );
+}
+
+#[test]
+fn a_screen_or_a_speed_that_cannot_be_is_told() {
+    let place = Place::new("");
+    for (args, part) in [
+        (&["--ui", "tui"][..], "--ui tui needs a terminal on standard error"),
+        (&["--speed", "0"], "neither 'max' nor a number"),
+    ] {
+        let refused =
+            finish(overdrive([&["simulate", "request-limit"], args].concat()).current_dir(place.path()));
+        assert!(refused.assert_code(2).stderr.contains(part), "{}", refused.stderr);
     }
 }
