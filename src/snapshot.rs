@@ -5,12 +5,15 @@
 
 mod beside;
 mod cells;
+mod folding;
 mod merge;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use folding::Folding;
 
 use crate::plan::Driver;
 use crate::stats::{Latencies, OpStats};
@@ -72,6 +75,18 @@ pub struct Snapshot {
     /// What has happened to that in the interval.
     #[serde(default)]
     pub events: Vec<Event>,
+    /// How each of several clients stands; empty for one, which is all there is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<ClientState>,
+}
+
+/// How one of several clients stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientState {
+    /// Its part of the load generator; processors and memory are those of all together.
+    pub generator: Generator,
+    /// What its application does about rejection.
+    pub flow: FlowState,
 }
 
 /// How what the application does about rejection stands.

@@ -10,7 +10,7 @@ use anyhow::bail;
 use self::against::Measured;
 use self::trials::{Trials, Wanted};
 use super::run::matrix::refuse_twice;
-use super::{Outcome, open_profile, print, refuse_uri, resolve_plan};
+use super::{Outcome, UsageError, open_profile, print, refuse_uri, resolve_plan};
 use crate::cli::{SimulateArgs, SimulationUi};
 use crate::interrupts::Interrupts;
 use crate::progress::{Lines, Progress, Silent};
@@ -40,6 +40,14 @@ pub async fn run(args: SimulateArgs) -> anyhow::Result<Outcome> {
             (profile, wanted)
         }
     };
+    if let Some(client) = profile.clients.first() {
+        return Err(UsageError::new(format!(
+            "several clients are not simulated yet, and this profile has client {}: simulate a profile without [clients], or \
+             measure it with `overdrive run`",
+            client.name
+        ))
+        .into());
+    }
     let interrupts = Interrupts::listen()?;
     let progress: Box<dyn Progress> = match args.ui {
         SimulationUi::Lines => Box::new(Lines::default()),

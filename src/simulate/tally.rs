@@ -277,6 +277,7 @@ impl Tally {
             orphans: BTreeMap::new(),
             flow: FlowState::default(),
             events: Vec::new(),
+            clients: Vec::new(),
             generator,
         };
         self.sequence += 1;

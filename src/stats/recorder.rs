@@ -375,6 +375,7 @@ impl Recorder {
             generator,
             flow: flow.0,
             events: flow.1,
+            clients: Vec::new(),
         };
         self.sequence += 1;
         self.start_ns = end_ns;
