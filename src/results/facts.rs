@@ -84,11 +84,6 @@ impl TrialFacts {
     }
 }
 
-/// Whether all operations are due by the clock.
-pub(crate) const fn is_open(plan: &Plan) -> bool {
-    matches!(plan.load.model, Model::Open { .. })
-}
-
 /// Positions and names of the operations that run.
 pub(crate) fn operations(plan: &Plan) -> impl Iterator<Item = (usize, &str)> {
     plan.operations.iter().enumerate().filter(|(_, o)| o.weight > 0).map(|(i, o)| (i, o.name.as_str()))

@@ -11,13 +11,14 @@ pub(crate) const CLIENT: &str = "default";
 pub(crate) const ALL: &str = "all";
 
 /// What a row is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// The operation at this position in the plan.
     Operation(usize),
     /// All operations of one of several clients.
     Client(usize),
     /// All operations that there are.
+    #[default]
     All,
 }
 

@@ -38,7 +38,7 @@ impl Counts {
     }
 }
 
-/// Some time and what was counted in it: of all operations first, then of each.
+/// Some time and what was counted in it: of all operations first, then of each, then of each of several clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Point {
     start_ns: u64,
@@ -66,7 +66,7 @@ pub struct History {
 }
 
 impl History {
-    /// Adds an interval that follows the last: counts of all operations, then of each.
+    /// Adds an interval that follows the last: counts of all operations, then of each, then of each of several clients.
     pub fn add(&mut self, start_ns: u64, end_ns: u64, counts: Vec<Counts>) {
         if self.points.len() >= POINTS {
             self.halve();
