@@ -297,6 +297,7 @@ async fn run(
     let plan = resolve(&profile, &overrides, &options::check)?;
     let out = tempfile::tempdir()?;
     let setup = Setup {
+        clients: Vec::new(),
         target: resolve_options(&Uri::parse(uri)?, &plan.client, None, &plan.driver())?,
         plan: Arc::new(plan),
         place: Place::ONLY,

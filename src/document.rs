@@ -35,6 +35,8 @@
 //! A shard of a load draws, mixes and arrives by a seed of its own ([`seed`]; documents that are loaded keep the plan's). Of
 //! what is counted, executions and new keys before, the shards take turns: what is the n-th here is number n × shards +
 //! the shard's index of the whole ([`Draw::in_shard`]). One that takes several new keys goes on in steps of the number of shards.
+//! Client groups of one load do likewise with what has to be unique, new keys and what `^Inc` counts ([`Draw::in_turn`]); the
+//! keys in sequence each goes through by itself.
 
 mod generators;
 pub mod keys;
@@ -47,7 +49,7 @@ use bson::{Bson, Document};
 
 pub use random::{Random, Stream};
 
-use crate::plan::{Plan, Shard, Template};
+use crate::plan::{Plan, Shard, Template, Turn};
 use generators::Node;
 use keys::Keys;
 
@@ -100,13 +102,16 @@ pub struct Draw {
     /// When given, what every `^Key` yields, whatever its distribution: this is the document with that key. Its `^Inc`s
     /// are then counted by the key, too.
     pub key: Option<u64>,
+    /// Which execution of this entry of the mix it is for what counts them: the same as `occurrence` but where several take
+    /// turns.
+    execution: u64,
     /// How many renderings of the same template came before in the run.
     rendering: u64,
     /// Where in the arrays around it a generator is being rendered, as one number.
     element: u64,
-    /// From one new key to the next: 1, or the number of shards that take turns.
+    /// From one new key to the next: 1, or the number of those that take turns.
     key_step: u64,
-    /// How many of the keys below the next new one are those of other shards' turns: `latest` looks back from before them,
+    /// How many of the keys below the next new one are those of others' turns: `latest` looks back from before them,
     /// since nobody knows whether they are taken.
     keys_ahead: u64,
 }
@@ -121,6 +126,7 @@ impl Draw {
             occurrence,
             next_key: documents.wrapping_add(new_keys_before),
             key: None,
+            execution: occurrence,
             rendering: occurrence,
             element: 0,
             key_step: 1,
@@ -131,12 +137,19 @@ impl Draw {
     /// The same for a shard of a load: what has to be unique, new keys and what `^Inc` counts, is what the shard's turn
     /// gives; so is the place of `^Key = "sequential"`, which all shards go through together.
     pub const fn in_shard(mut self, shard: Shard, documents: u64) -> Self {
-        self.occurrence = shard.turn(self.occurrence);
-        self.rendering = self.occurrence;
+        self = self.in_turn(shard.turn(), documents);
+        self.occurrence = self.execution;
+        self
+    }
+
+    /// The same for one of several that take turns for what has to be unique, and for nothing else.
+    pub const fn in_turn(mut self, turn: Turn, documents: u64) -> Self {
+        self.execution = turn.of(self.occurrence);
+        self.rendering = self.execution;
         let new_keys_before = self.next_key.wrapping_sub(documents);
-        self.next_key = documents.wrapping_add(shard.turn(new_keys_before));
-        self.key_step = shard.count as u64;
-        self.keys_ahead = shard.index as u64;
+        self.next_key = documents.wrapping_add(turn.of(new_keys_before));
+        self.key_step = turn.count as u64;
+        self.keys_ahead = turn.index as u64;
         self
     }
 
@@ -148,6 +161,7 @@ impl Draw {
             occurrence: key,
             next_key: documents,
             key: Some(key),
+            execution: key,
             rendering: key,
             element: 0,
             key_step: 1,
@@ -157,7 +171,7 @@ impl Draw {
 
     /// What is rendered next is number `place` of the `times` renderings of one template in this execution.
     pub const fn rendering(&mut self, place: u64, times: u64) {
-        self.rendering = self.occurrence.saturating_mul(times).saturating_add(place);
+        self.rendering = self.execution.saturating_mul(times).saturating_add(place);
     }
 
     /// Takes a new key and fixes it: what is rendered next is the document with that key.

@@ -3,6 +3,7 @@
 //! This is all that has to run where the driver is, be that this process or another: it knows nothing of labs, faults,
 //! files or screens.
 
+pub mod accord;
 mod call;
 mod dead_letters;
 pub mod generator;
@@ -23,6 +24,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use self::accord::Accord;
 use self::dead_letters::LetterBox;
 use self::parking::Parking;
 use self::schedule::{Due, Schedule};
@@ -63,6 +65,20 @@ pub const DRAIN: Duration = Duration::from_secs(5);
 pub async fn run(
     plan: Arc<Plan>,
     uri: Uri,
+    control: mpsc::Receiver<Control>,
+    reports: mpsc::Sender<Report>,
+) -> anyhow::Result<()> {
+    run_with(Arc::new(Accord::of(1)), plan, uri, control, reports).await
+}
+
+/// The same for one of several engines in this process that make one load.
+///
+/// # Errors
+/// As for [`run`]. The others wait for this one then, and have to be ended.
+pub async fn run_with(
+    accord: Arc<Accord>,
+    plan: Arc<Plan>,
+    uri: Uri,
     mut control: mpsc::Receiver<Control>,
     reports: mpsc::Sender<Report>,
 ) -> anyhow::Result<()> {
@@ -85,23 +101,35 @@ pub async fn run(
         Some(Control::Stop) | None => bail!("stopped before the load began"),
     };
 
-    let totals = drive(&plan, &client, &ledger, (first, spool.zip(drain)), &mut control, &reports).await?;
+    let place = Place { accord: &accord, first, spool: spool.zip(drain) };
+    let totals = drive(&plan, &client, &ledger, place, &mut control, &reports).await?;
     shut_down(client).await;
     reports.send(Report::Done(totals)).await.context("nobody listens to the engine")
+}
+
+/// What an engine is told beside its plan.
+struct Place<'a> {
+    /// What it agrees on with the engines beside it.
+    accord: &'a Accord,
+    /// The number of its first operation.
+    first: u64,
+    /// Where operations are parked.
+    spool: Option<(PathBuf, Drain)>,
 }
 
 async fn drive(
     plan: &Plan,
     client: &mongodb::Client,
     ledger: &Arc<Ledger>,
-    (first, spool): (u64, Option<(PathBuf, Drain)>),
+    Place { accord, first, spool }: Place<'_>,
     control: &mut mpsc::Receiver<Control>,
     reports: &mpsc::Sender<Report>,
 ) -> anyhow::Result<crate::snapshot::Totals> {
     let (workload, mix) = Workload::new(plan);
     let mix = Arc::new(mix);
     let segments = segments(plan);
-    let go = Instant::now();
+    accord.meet().await;
+    let go = accord.go();
     ledger.arm();
     let restraint = Restraint::new(&plan.flow, seed(plan), go).map(Arc::new);
     restraint.iter().for_each(|restraint| ledger.tell(restraint));
@@ -165,18 +193,25 @@ async fn drive(
     });
     let phases = async {
         wait_until(measured_until, control).await
-            || cool_down(measured_until + plan.load.cooldown.duration(), measured_until_ns, &ticker, control)
-                .await
+            || cool_down(
+                measured_until + plan.load.cooldown.duration(),
+                || ticker.is_resolved(measured_until_ns),
+                accord,
+                control,
+            )
+            .await
     };
     let stopped = tokio::select! {
         stopped = phases => stopped,
         error = load.failed() => return Err(error),
     };
+    accord.meet().await;
 
     drop(draining);
     load.close();
     shared.stopping.store(true, Ordering::Relaxed);
-    ticker.freeze();
+    accord.meet().await;
+    ticker.freeze(accord.frozen_ns());
     let left = load.leftover(&shared).await?;
     reports.send(Report::Closed(left.next)).await.context("nobody listens to the engine")?;
     crew.tasks.close();
@@ -368,14 +403,22 @@ async fn wait_until(end: Instant, control: &mut mpsc::Receiver<Control>) -> bool
 }
 
 /// Keeps the load on until every measured operation is resolved: ending it at once would let the last retries succeed
-/// in a silence that the first ones never met.
+/// in a silence that the first ones never met. So would it be for those of the other engines.
 async fn cool_down(
     end: Instant,
-    measured_until_ns: u64,
-    ticker: &Ticker,
+    is_resolved: impl Fn() -> bool,
+    accord: &Accord,
     control: &mut mpsc::Receiver<Control>,
 ) -> bool {
-    while Instant::now() < end && !ticker.is_resolved(measured_until_ns) {
+    let mut told = false;
+    while Instant::now() < end {
+        if !told && is_resolved() {
+            accord.resolve();
+            told = true;
+        }
+        if accord.is_resolved() {
+            break;
+        }
         if wait_until(Instant::now() + Duration::from_millis(50), control).await {
             return true;
         }

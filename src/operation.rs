@@ -9,13 +9,14 @@ use mix::{Mix, Share};
 
 use crate::document::{Compiled, Draw, seed};
 use crate::plan::operation as plan;
-use crate::plan::{Action, Plan, Shard, Template};
+use crate::plan::{Action, Plan, Shard, Template, Turn};
 
 /// A plan's operations, compiled. The n-th operation is the same in every run with the same plan.
 pub struct Workload {
     seed: u64,
     documents: u64,
     shard: Option<Shard>,
+    turn: Option<Turn>,
     operations: Vec<Statement>,
 }
 
@@ -112,16 +113,17 @@ impl Workload {
             .map(|o| Share { weight: o.weight, new_keys: new_keys(&o.action) })
             .collect();
         let (seed, documents) = (seed(plan), data.documents);
-        (Self { seed, documents, shard: plan.shard, operations }, Mix::new(seed, &shares))
+        (Self { seed, documents, shard: plan.shard, turn: plan.turn, operations }, Mix::new(seed, &shares))
     }
 
     /// The n-th operation.
     pub fn instance(&self, mix: &Mix, n: u64) -> Instance<'_> {
         let place = mix.at(n);
         let draw = Draw::operation(self.seed, n, self.documents, place.occurrence, place.new_keys);
-        let draw = match self.shard {
-            Some(shard) => draw.in_shard(shard, self.documents),
-            None => draw,
+        let draw = match (self.shard, self.turn) {
+            (Some(shard), _) => draw.in_shard(shard, self.documents),
+            (None, Some(turn)) => draw.in_turn(turn, self.documents),
+            (None, None) => draw,
         };
         Instance { operation: place.operation, statement: &self.operations[place.operation], draw }
     }

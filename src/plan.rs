@@ -3,6 +3,7 @@
 //! another process or language as JSON.
 
 pub mod client;
+pub mod clients;
 pub mod driver;
 pub mod flow;
 pub mod gate;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::thresholds::Thresholds;
 
 pub use client::{OptionSetting, ResolvedOption};
+pub use clients::ClientGroup;
 pub use driver::Driver;
 pub use flow::{
     Backoff, BackoffKind, Breaker, Budget, BudgetLaw, ConcurrencyLimit, Flow, LimitLaw, OnTimeout, Producer,
@@ -33,7 +35,7 @@ pub use overload::{
     FailCommand, Fault, HoldTickets, LatencyEvent, LimitConnections, LimitRequests, Mechanism, Members,
     Overload, Tickets,
 };
-pub use shard::Shard;
+pub use shard::{Shard, Turn};
 pub use staleness::Staleness;
 pub use template::Template;
 
@@ -86,6 +88,14 @@ pub struct Plan {
     /// Which part of a load this is that several processes make; `None` for all of it. `load` is this part's own.
     #[serde(default)]
     pub shard: Option<Shard>,
+    /// Several clients with a load each; empty for one, which is what the plan itself says. Where there are several, the
+    /// plan's load is that of all together, its options are those that none of them says otherwise, and what an application
+    /// does is said by each of them alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<ClientGroup>,
+    /// Of one of several clients: whose turn it is to take what has to be unique.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Turn>,
 }
 
 impl Plan {

@@ -7,6 +7,7 @@
 
 mod action;
 pub mod client;
+mod clients;
 mod data;
 pub mod describe;
 pub mod diagnostic;
@@ -40,6 +41,7 @@ use crate::thresholds::Thresholds;
 
 pub use action::commands;
 pub use client::CheckOption;
+pub use clients::WrittenClient;
 pub use describe::describe;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use fault::KINDS as FAULT_KINDS;
@@ -51,6 +53,8 @@ pub use secrets::{looks_like_uri, masked, masked_argument};
 pub use source::Source;
 pub use thresholds::{condition, impossible};
 
+use clients::Base;
+use flow::WrittenFlow;
 use mistakes::Mistakes;
 use reader::Table;
 
@@ -89,6 +93,8 @@ pub struct Profile {
     pub thresholds: Thresholds,
     /// `[model]`; `None` for the usual.
     pub model: Option<Assumptions>,
+    /// `[clients.*]`; empty for one client, which is what the profile itself says.
+    pub clients: Vec<WrittenClient>,
     /// What was probably not meant; never an error.
     pub warnings: Diagnostics,
 }
@@ -136,10 +142,11 @@ fn read_document(
     let load = load::read(&mut root);
     let driver = driver(&mut root);
     let client = client::read(&mut root, check);
-    let operations = operations::read(&mut root);
-    let overloads = overloads::read(&mut root, &operations);
-    let timeout = timeout::read(&mut root);
-    let [Parts { flow, backoff }, flow_numbers] = flow::read(&mut root, &load);
+    let timeout = timeout::read(&mut root, Timeout::default()).over(Timeout::default());
+    let WrittenFlow { on: Parts { flow, backoff }, numbers: flow_numbers, .. } = flow::read(&mut root, &load);
+    let clients = clients::read(&mut root, &Base { load: &load, timeout, check });
+    let operations = clients::shared_operations(&mut root, &clients);
+    let overloads = overloads::read(&mut root, &clients::all_operations(&operations, &clients));
     let staleness = staleness::read(&mut root);
     let thresholds = thresholds::read(&mut root, &overloads);
     let model = model::read(&mut root);
@@ -162,6 +169,7 @@ fn read_document(
         staleness,
         thresholds,
         model,
+        clients,
         warnings: Diagnostics::default(),
     })
 }

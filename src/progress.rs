@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::plan::timeline::{Segment, segments};
 use crate::report::human::{micros, percent, quotient, rate};
 use crate::results::TrialFacts;
-use crate::results::facts::signed_seconds;
+use crate::results::facts::{Scope, signed_seconds};
 use crate::results::figures::Figures;
 use crate::snapshot::{Event, Preparing, ServerFacts, Snapshot};
 use crate::stats::{OpStats, ratio};
@@ -76,7 +76,7 @@ impl Progress for Lines {
     }
 
     fn snapshot(&mut self, plan: &Plan, snapshot: &Snapshot) {
-        tell(&line(plan, &self.segments, snapshot));
+        lines(plan, &self.segments, snapshot).iter().for_each(|line| tell(line));
     }
 
     fn event(&mut self, event: &Event) {
@@ -105,19 +105,38 @@ impl Progress for Silent {
     fn event(&mut self, _: &Event) {}
 }
 
-/// What happened in an interval, by event time, all operations together. `segments` are the plan's.
-pub fn line(plan: &Plan, segments: &[Segment], snapshot: &Snapshot) -> String {
+/// What happened in an interval, by event time: a line for all operations together, after one for those of each of several
+/// clients. `segments` are the plan's.
+pub fn lines(plan: &Plan, segments: &[Segment], snapshot: &Snapshot) -> Vec<String> {
+    let together = |scope: &Scope| !matches!(scope, Scope::Operation(_));
+    let scopes = Scope::every(plan).into_iter().filter(together);
+    scopes.map(|scope| line(plan, segments, snapshot, scope)).collect()
+}
+
+fn line(plan: &Plan, segments: &[Segment], snapshot: &Snapshot, scope: Scope) -> String {
     let mut all = OpStats::default();
-    for stats in snapshot.cells.values() {
+    let operations = scope.operations(plan);
+    for stats in snapshot.cells.iter().filter(|((_, op), _)| operations.contains(op)).map(|(_, stats)| stats)
+    {
         all.merge(stats);
     }
+    let width = plan.clients.iter().map(|group| group.name.len()).max();
+    let client = width.map(|width| format!("{:<width$}  ", scope.client(plan))).unwrap_or_default();
+    let (generator, flow) = match scope {
+        Scope::Client(client) => {
+            let state = snapshot.clients.get(client).cloned().unwrap_or_default();
+            (state.generator, state.flow.to_string())
+        }
+        // Each client's stands in its own line.
+        _ => (snapshot.generator, snapshot.flow.to_string()),
+    };
     let segment = segments.get(snapshot.segment).map_or("", |s| &s.name);
     let length_ns = snapshot.end_ns.saturating_sub(snapshot.start_ns);
     let per_second = |count: u64| rate(ratio(count, length_ns).map(|per_ns| per_ns * 1e9));
-    let retries = Figures::new(plan, None, &all).retries_per_op();
-    let behind_us = snapshot.generator.behind_ns / 1000;
+    let retries = Figures::new(plan, scope, &all).retries_per_op();
+    let behind_us = generator.behind_ns / 1000;
     format!(
-        "{:>8.1}s {segment:<9} offered {:>8}  ok {:>8}  errors {:>6}  retries/op {:>5}  p50 {:>6}  p99 {:>6}  \
+        "{:>8.1}s {segment:<9} {client}offered {:>8}  ok {:>8}  errors {:>6}  retries/op {:>5}  p50 {:>6}  p99 {:>6}  \
          in flight {:>5}  behind {:>6}{}",
         ratio(snapshot.end_ns, 1_000_000_000).unwrap_or(0.0),
         per_second(all.offered),
@@ -126,9 +145,9 @@ pub fn line(plan: &Plan, segments: &[Segment], snapshot: &Snapshot) -> String {
         quotient(retries),
         micros(all.latency.percentile_us(0.5)),
         micros(all.latency.percentile_us(0.99)),
-        snapshot.generator.in_flight,
+        generator.in_flight,
         micros(Some(behind_us)),
-        snapshot.flow,
+        flow,
     )
 }
 
@@ -137,6 +156,7 @@ mod tests {
     use super::*;
     use crate::plan::timeline::segments;
     use crate::results::testing::{self, cell, snapshot};
+    use crate::snapshot::{ClientState, FlowState, Generator};
 
     #[test]
     fn an_interval_is_one_line() {
@@ -148,7 +168,7 @@ mod tests {
         busy.generator.in_flight = 37;
         busy.generator.behind_ns = 1_500_000;
         let idle = snapshot(0, 0, [], [0, 0, 0]);
-        let lines = [line(&plan, &segments, &idle), line(&plan, &segments, &busy)].join("\n");
+        let lines = [lines(&plan, &segments, &idle), lines(&plan, &segments, &busy)].concat().join("\n");
         insta::assert_snapshot!(lines, @"
         1.0s warmup    offered    0.0/s  ok    0.0/s  errors      -  retries/op     -  p50      -  p99      -  in flight     1  behind    0us
         7.0s shed      offered    125/s  ok    100/s  errors  20.0%  retries/op  0.32  p50 1.00ms  p99      -  in flight    37  behind 1.50ms
@@ -156,10 +176,28 @@ mod tests {
     }
 
     #[test]
+    fn each_of_several_clients_has_a_line() {
+        let plan = testing::groups_plan();
+        let mut both =
+            snapshot(6, 1, [((1, 0), cell(120, 90, 100, 40)), ((1, 2), cell(10, 10, 10, 0))], [30, 0, 0]);
+        let state = |in_flight, limit| ClientState {
+            generator: Generator { in_flight, behind_ns: 1_500_000, ..Generator::default() },
+            flow: FlowState { limit, ..FlowState::default() },
+        };
+        both.clients = vec![state(30, None), state(4, Some(8))];
+        insta::assert_snapshot!(lines(&plan, &segments(&plan), &both).join("\n"), @r"
+        7.0s measure   critical  offered    120/s  ok   90.0/s  errors   0.0%  retries/op  0.44  p50 1.00ms  p99      -  in flight    30  behind 1.50ms
+        7.0s measure   batch     offered   10.0/s  ok   10.0/s  errors   0.0%  retries/op  0.00  p50      -  p99      -  in flight     4  behind 1.50ms  limit 8
+        7.0s measure   all       offered    130/s  ok    100/s  errors   0.0%  retries/op  0.40  p50 1.00ms  p99      -  in flight     1  behind    0us
+        ");
+    }
+
+    #[test]
     fn retries_are_left_out_where_they_are_unknown() {
         let mut plan = testing::plan();
         plan.attempts = crate::plan::Attempts::Light;
-        let text = line(&plan, &segments(&plan), &snapshot(0, 1, [((1, 0), cell(9, 9, 9, 9))], [0, 0, 0]));
+        let lines = lines(&plan, &segments(&plan), &snapshot(0, 1, [((1, 0), cell(9, 9, 9, 9))], [0, 0, 0]));
+        let text = lines.join("\n");
         assert!(text.contains("retries/op     - "), "{text}");
     }
 }

@@ -26,7 +26,7 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::results::Summary;
-use crate::results::facts::{ALL, is_open, per_second, reasons_known};
+use crate::results::facts::{ALL, Scope, per_second, reasons_known};
 use crate::results::figures::Breakdown;
 use crate::results::recovery::Recovery;
 use crate::results::staleness::RoleStaleness;
@@ -50,7 +50,15 @@ pub fn render(trials: &[Summary], directory: &Path) -> String {
 
 /// Many trials: a line for each, all operations over the whole measured time; the files have the rest.
 fn matrix(trials: &[Summary]) -> String {
-    let rows = trials.iter().map(|summary| (name(summary), summary, summary.whole(), summary.overall()));
+    // Of several clients each has a line.
+    let rows = trials.iter().flat_map(|summary| {
+        let each = summary.whole().operations.iter();
+        let together = each.filter(|op| !matches!(op.scope, Scope::Operation(_)));
+        together.map(move |op| {
+            let of_client = if op.scope == Scope::All { String::new() } else { format!(": {}", op.name) };
+            (name(summary) + &of_client, summary, summary.whole(), op)
+        })
+    });
     let table = figures("trial: variant (repeat)", rows);
     let mut text = format!("All operations over the whole measured time of each trial:\n{table}");
     text.push_str(&failed(trials));
@@ -228,7 +236,7 @@ fn figures<'a>(
         table.add_row([
             name,
             // In the closed model the load follows the servers, so a rate of it says nothing about demand.
-            if is_open(plan) { per_second(stats.offered) } else { "-".to_owned() },
+            if operation.scope.is_open(plan) { per_second(stats.offered) } else { "-".to_owned() },
             per_second(stats.outcomes.ok),
             rate(operation.completed_ops_per_s),
             percent(stats.error_rate()),

@@ -29,6 +29,7 @@ pub mod recovery;
 pub mod resume;
 pub mod run_json;
 pub(crate) mod runs_csv;
+pub mod scope;
 pub mod search;
 mod servers;
 pub(crate) mod shard_log;

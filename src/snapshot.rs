@@ -6,6 +6,7 @@
 mod beside;
 mod cells;
 mod dead_letters;
+mod folding;
 mod merge;
 
 use std::collections::BTreeMap;
@@ -14,8 +15,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use dead_letters::{DeadLetter, DeadLetters};
+pub use folding::Folding;
 
-use crate::plan::Driver;
+use crate::plan::{Driver, Plan};
 use crate::stats::{Latencies, OpStats};
 
 /// Everything the engine says, in this order: Hello, Ready, then snapshots from Go on (and Closed once among the last of
@@ -78,6 +80,30 @@ pub struct Snapshot {
     /// Items of bulks that no server takes, found in the interval.
     #[serde(default, skip_serializing_if = "DeadLetters::is_empty")]
     pub dead_letters: DeadLetters,
+    /// How each of several clients stands; empty for one, which is all there is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<ClientState>,
+}
+
+impl Snapshot {
+    /// How what applications do about rejection stands, with two spaces before each part and each client's name before its
+    /// own; empty where nothing is done.
+    pub fn flow_in_words(&self, plan: &Plan) -> String {
+        let each =
+            plan.clients.iter().zip(&self.clients).map(|(group, state)| (group, state.flow.to_string()));
+        let told = each.filter(|(_, flow)| !flow.is_empty());
+        let clients: String = told.map(|(group, flow)| format!("  {}:{flow}", group.name)).collect();
+        format!("{}{clients}", self.flow)
+    }
+}
+
+/// How one of several clients stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientState {
+    /// Its part of the load generator; processors and memory are those of all together.
+    pub generator: Generator,
+    /// What its application does about rejection.
+    pub flow: FlowState,
 }
 
 /// How what the application does about rejection stands.

@@ -3,6 +3,7 @@
 
 pub mod child;
 mod course;
+mod groups;
 mod knobs;
 pub mod live;
 pub mod prepare;
@@ -55,6 +56,8 @@ pub struct Setup {
     pub plan: Arc<Plan>,
     /// Where, with all options in place.
     pub target: Resolved,
+    /// The same for each client, where there are several.
+    pub clients: Vec<Resolved>,
     /// Which of the run's trials it is.
     pub place: Place,
     /// The variant's name.
@@ -71,6 +74,16 @@ pub struct Setup {
     pub lab: Option<Arc<Lab>>,
     /// The stub that the target is, if it is one.
     pub stub: Option<Arc<StubProcess>>,
+}
+
+/// Every option with its value and who decided it, as results have them: a list, or by client where there are several.
+pub fn options_of(plan: &Plan, target: &Resolved, clients: &[Resolved]) -> serde_json::Value {
+    let listed = |target: &Resolved| serde_json::to_value(&target.options).unwrap_or_default();
+    if clients.is_empty() {
+        return listed(target);
+    }
+    let names = plan.clients.iter().map(|group| group.name.clone());
+    names.zip(clients.iter().map(listed)).collect()
 }
 
 /// Where a run's results go: a directory that appears when the load of its first trial begins.

@@ -111,6 +111,7 @@ async fn step(
     let out = tempfile::tempdir().context("there is no place for temporary files")?;
     let setup = Setup {
         target: resolve_options(&Uri::parse(stub.uri())?, &plan.client, None, &plan.driver())?,
+        clients: Vec::new(),
         plan: Arc::new(plan),
         place: Place::ONLY,
         variant: "base".to_owned(),

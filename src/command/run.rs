@@ -97,8 +97,12 @@ pub async fn run(args: RunArgs) -> anyhow::Result<Outcome> {
     }
     let mut interrupts = Interrupts::listen()?;
     // What is held against each other must not be changed by hand, a stub's script belongs to one trial, and the other
-    // shards of a load know nothing of a hand here.
-    let by_hand = all.len() == 1 && args.stub.is_none() && hunt.is_none() && shard.is_none();
+    // shards of a load know nothing of a hand here. Of several clients nobody could say which one a knob is for.
+    let by_hand = all.len() == 1
+        && args.stub.is_none()
+        && hunt.is_none()
+        && shard.is_none()
+        && variants.iter().all(|variant| variant.plan.clients.is_empty());
     let (progress, turns) = progress(&args, by_hand, &interrupts)?;
     let lab = match (given, &args.stub) {
         (None, None) => Some(Arc::new(start_lab(&variants, args.mongod.as_deref(), &interrupts).await?)),
@@ -339,6 +343,7 @@ impl Run {
         let setup = Setup {
             plan: Arc::clone(&variant.plan),
             target: variant.target.clone(),
+            clients: variant.clients.clone(),
             place,
             variant: variant.variant.name.clone(),
             params,

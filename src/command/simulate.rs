@@ -45,6 +45,14 @@ pub async fn run(args: SimulateArgs) -> anyhow::Result<Outcome> {
     if args.ui == SimulationUi::Tui && !tui::is_possible() {
         return Err(UsageError::new("--ui tui needs a terminal on standard error").into());
     }
+    if let Some(client) = profile.clients.first() {
+        return Err(UsageError::new(format!(
+            "several clients are not simulated yet, and this profile has client {}: simulate a profile without [clients], or \
+             measure it with `overdrive run`",
+            client.name
+        ))
+        .into());
+    }
     let interrupts = Interrupts::listen()?;
     let progress: Box<dyn Progress> = match args.ui {
         SimulationUi::Tui => {

@@ -5,6 +5,7 @@ mod differences;
 use std::collections::BTreeSet;
 
 use clap::ValueEnum;
+use serde_json::Value;
 
 use self::differences::{Difference, differences, part_of_param, plain};
 use super::Error;
@@ -57,8 +58,15 @@ pub fn check(base: &Side, new: &Side, across: &[Part]) -> Result<Vec<String>, Er
 
 /// Whether retries differ, by the driver or by the application.
 pub fn retries_differ(a: &Trial, b: &Trial) -> bool {
-    RETRY_OPTIONS.iter().any(|&name| a.options.get(name) != b.options.get(name))
-        || a.plan["backoff"] != b.plan["backoff"]
+    let keys: BTreeSet<&String> = a.options.keys().chain(b.options.keys()).collect();
+    // Of several clients each has its own, under a longer name.
+    let is_of_retries = |key: &&&String| RETRY_OPTIONS.contains(&key.rsplit('.').next().unwrap_or_default());
+    let backoff = |trial: &Trial| -> Vec<Value> {
+        let clients = trial.plan["clients"].as_array().into_iter().flatten();
+        clients.chain([&trial.plan]).map(|of| of["backoff"].clone()).collect()
+    };
+    keys.iter().filter(is_of_retries).any(|&key| a.options.get(key) != b.options.get(key))
+        || backoff(a) != backoff(b)
 }
 
 /// A side stands for one thing.

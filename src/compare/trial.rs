@@ -179,7 +179,7 @@ fn begin(directory: &Path, run: &Value, table: &Table, row: &StringRecord) -> Re
         driver: format!("{} {}", text("driver"), text("driver_version")),
         server: server(stored, text("server_version")),
         mechanism: text("mechanism"),
-        closed: text("model") == "closed",
+        closed: is_closed(&text("model"), &stored["plan"]),
         options: options(stored, &params),
         params,
         plan: stored["plan"].clone(),
@@ -192,6 +192,12 @@ fn begin(directory: &Path, run: &Value, table: &Table, row: &StringRecord) -> Re
     })
 }
 
+/// Whether operations wait for others to end, be it those of one of several clients: the servers have to do with all of them.
+fn is_closed(model: &str, plan: &Value) -> bool {
+    let mut clients = plan["clients"].as_array().into_iter().flatten();
+    model == "closed" || clients.any(|client| client["model"]["closed"].is_object())
+}
+
 fn server(stored: &Value, version: String) -> String {
     let mut notes = stored["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
     match notes.find_map(|note| note.strip_prefix(stub::NOTE)) {
@@ -202,14 +208,27 @@ fn server(stored: &Value, version: String) -> String {
 
 /// Options in effect. overdrive's own name for each run's connections is none that anybody chose.
 fn options(stored: &Value, params: &BTreeMap<String, Option<String>>) -> BTreeMap<String, String> {
-    let named = stored["options"].as_array().into_iter().flatten();
-    let named = named.filter(|option| option["from"] != "overdrive");
-    let pair =
-        |option: &Value| Some((option["name"].as_str()?.to_owned(), option["value"].as_str()?.to_owned()));
-    let mut options: BTreeMap<String, String> = named.filter_map(pair).collect();
+    let mut options: BTreeMap<String, String> = in_effect(&stored["options"])
+        .into_iter()
+        .filter(|(_, option)| option["from"] != "overdrive")
+        .filter_map(|(name, option)| Some((name, option["value"].as_str()?.to_owned())))
+        .collect();
     // The tables' word counts where the two differ; what is no connection-string option is an option of the run.
     options.extend(params.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))));
     options
+}
+
+/// The options of a trial as run.json has them, each with its name: of several clients as it is set.
+pub fn in_effect(stored: &Value) -> Vec<(String, &Value)> {
+    if let Some(clients) = stored.as_object() {
+        let of_client = |(client, own): (&String, _)| {
+            let own = in_effect(own).into_iter();
+            own.map(|(name, option)| (format!("clients.{client}.client.{name}"), option)).collect::<Vec<_>>()
+        };
+        return clients.iter().flat_map(of_client).collect();
+    }
+    let options = stored.as_array().into_iter().flatten();
+    options.filter_map(|option| Some((option["name"].as_str()?.to_owned(), option))).collect()
 }
 
 impl Trial {
@@ -237,7 +256,7 @@ impl Trial {
         let ours = table.rows.iter().filter(|row| {
             table.text(row, "trial") == self.trial
                 && table.text(row, "phase") == "measure"
-                && table.text(row, "op") == op
+                && table.op(row) == op
                 && (segment == ALL || table.text(row, "segment") == segment)
         });
         ours.map(|row| table.figures(row)).collect()

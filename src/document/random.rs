@@ -27,6 +27,8 @@ pub enum Stream {
     Server = u64::from_be_bytes(*b"a server"),
     /// The seeds of shards; the index is the shard's.
     Shard = u64::from_be_bytes(*b"ofshards"),
+    /// The seeds of client groups; the index is a hash of the group's name.
+    Group = u64::from_be_bytes(*b"ofgroups"),
 }
 
 /// The golden ratio as an odd 64-bit fraction: the step of SplitMix64's state.

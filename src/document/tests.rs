@@ -145,6 +145,21 @@ fn what_shards_take_in_turn_is_what_the_whole_takes() {
 }
 
 #[test]
+fn clients_take_turns_for_what_has_to_be_unique_alone() {
+    let template = template(json!({"_id": {"^Key": "next"}, "n": {"^Inc": {}}, "k": {"^Key": "sequential"}}));
+    let (compiled, documents) = (Compiled::new(&template, 10), 10);
+    let of = |index: u32, n: u64| {
+        let draw = Draw::operation(1, n, documents, n, n);
+        let mut draw = draw.in_turn(Turn { index, count: 2 }, documents);
+        draw.rendering(0, 1);
+        let document = compiled.document(&mut draw);
+        ["_id", "n", "k"].map(|name| document.get_i32(name).unwrap())
+    };
+    assert_eq!([of(0, 0), of(0, 1), of(0, 2)], [[10, 0, 0], [12, 2, 1], [14, 4, 2]]);
+    assert_eq!([of(1, 0), of(1, 1), of(1, 2)], [[11, 1, 0], [13, 3, 1], [15, 5, 2]]);
+}
+
+#[test]
 fn shards_draw_each_its_own_from_the_whole_key_space() {
     let plan = crate::results::testing::plan();
     let shard = |index, count| Shard { index, count, start_at: None };

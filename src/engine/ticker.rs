@@ -101,9 +101,9 @@ impl Ticker {
             && self.signals.measured_open.load(Ordering::Relaxed) == 0
     }
 
-    /// From now on nothing more becomes due.
-    pub fn freeze(&self) {
-        self.signals.frozen_at.store(nanos(self.observed.shared.go.elapsed()), Ordering::Relaxed);
+    /// From this moment on, which is now, nothing more becomes due.
+    pub fn freeze(&self, now_ns: u64) {
+        self.signals.frozen_at.store(now_ns, Ordering::Relaxed);
     }
 
     /// Ends the recording once no worker is left: the last snapshot, and what everything must add up to.

@@ -110,7 +110,11 @@ fn name(trial: &StoredTrial, figures: &Figures) -> String {
     let mut name = format!("Benchmark{}", part(&format!("{first}{}", letters.as_str())));
     let params = trial.trial.params.iter();
     let params = params.map(|(key, value)| (key.as_str(), value.as_deref().unwrap_or("unset")));
-    for (key, value) in params.chain([("op", figures.op.as_str()), ("segment", figures.segment.as_str())]) {
+    // A slash would begin the next part.
+    let (client, op) =
+        figures.op.split_once('/').map_or((None, &*figures.op), |(client, op)| (Some(client), op));
+    let client = client.map(|client| ("client", client));
+    for (key, value) in params.chain(client).chain([("op", op), ("segment", figures.segment.as_str())]) {
         let _ = write!(name, "/{}={}", part(key), part(value));
     }
     name

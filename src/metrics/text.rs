@@ -6,7 +6,8 @@ use std::fmt::Write;
 use hdrhistogram::Histogram;
 
 use super::Now;
-use crate::results::facts::{operations, seconds};
+use crate::plan::Plan;
+use crate::results::facts::{Scope, operations, seconds};
 use crate::results::figures::Figures;
 use crate::stats::{Latencies, OpStats};
 
@@ -75,9 +76,9 @@ pub fn render(now: &Now) -> String {
     per_operation(&mut text, now, &trial);
 
     head(&mut text, "operations_open", "gauge", "Operations without an outcome");
-    for (number, name) in operations(&facts.plan) {
+    for (number, _) in operations(&facts.plan) {
         let open = now.sums.open.get(number).copied().unwrap_or(0);
-        sample(&mut text, "operations_open", &vec![("trial", &*trial), ("op", name)], open);
+        sample(&mut text, "operations_open", &of_operation(&facts.plan, &trial, number), open);
     }
     head(&mut text, "overload_on", "gauge", "Whether an overload is on");
     for (name, on) in &now.overloads {
@@ -107,6 +108,13 @@ pub fn render(now: &Now) -> String {
     text
 }
 
+/// Whose an operation's samples are; its client is said where there are several.
+fn of_operation<'a>(plan: &'a Plan, trial: &'a str, operation: usize) -> Labels<'a> {
+    let whose = Scope::Operation(operation);
+    let client = (!plan.clients.is_empty()).then(|| ("client", whose.client(plan)));
+    [("trial", trial)].into_iter().chain(client).chain([("op", whose.op(plan))]).collect()
+}
+
 /// What there is by operation and segment of the intended start.
 fn per_operation(text: &mut String, now: &Now, trial: &str) {
     let plan = &now.facts.plan;
@@ -116,14 +124,10 @@ fn per_operation(text: &mut String, now: &Now, trial: &str) {
         .iter()
         .filter_map(|((segment, operation), stats)| {
             let segment = now.sums.segments.get(*segment)?;
-            let (_, name) = operations(plan).find(|(number, _)| number == operation)?;
-            let labels = vec![
-                ("trial", trial),
-                ("op", name),
-                ("phase", segment.phase.name()),
-                ("segment", &*segment.name),
-            ];
-            Some((labels, *operation, stats))
+            let (operation, _) = operations(plan).find(|(number, _)| number == operation)?;
+            let mut labels = of_operation(plan, trial, operation);
+            labels.extend([("phase", segment.phase.name()), ("segment", &*segment.name)]);
+            Some((labels, operation, stats))
         })
         .collect();
     head(text, "operations_total", "counter", "Operations that ended, by outcome");

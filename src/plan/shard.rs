@@ -1,7 +1,7 @@
 //! One load made by several processes, on one machine or many: each makes a shard of it.
 //!
 //! Rates, workers and operations under way are divided; keys are not: every shard draws from the whole key space, since n
-//! parts with a hot spot each would be another load. What has to be unique is dealt out in turn ([`Shard::turn`]).
+//! parts with a hot spot each would be another load. What has to be unique is dealt out in turn ([`Turn`]).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -34,9 +34,9 @@ impl Shard {
         self.count > 1
     }
 
-    /// The place in the whole of what is the n-th here (from 0), when all shards take turns.
-    pub const fn turn(self, n: u64) -> u64 {
-        n.wrapping_mul(self.count as u64).wrapping_add(self.index as u64)
+    /// Its turn among all shards.
+    pub const fn turn(self) -> Turn {
+        Turn { index: self.index, count: self.count }
     }
 
     /// Its part of a number that cannot be split further; the parts sum to the whole, and differ by one at most.
@@ -44,6 +44,22 @@ impl Shard {
         let until = |shards: u32| u128::from(whole) * u128::from(shards) / u128::from(self.count);
         // A part of a u64 is one.
         u64::try_from(until(self.index + 1) - until(self.index)).unwrap_or(whole)
+    }
+}
+
+/// One of several that take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// From 0; below the count.
+    pub index: u32,
+    /// How many take turns; at least one.
+    pub count: u32,
+}
+
+impl Turn {
+    /// The place among all of what is the n-th here (from 0).
+    pub const fn of(self, n: u64) -> u64 {
+        n.wrapping_mul(self.count as u64).wrapping_add(self.index as u64)
     }
 }
 
@@ -214,7 +230,7 @@ mod tests {
     #[test]
     fn shards_take_turns() {
         let shard = |index| Shard { index, count: 3, start_at: None };
-        let turns: Vec<u64> = (0..3).flat_map(|n| [0, 1, 2].map(|i| shard(i).turn(n))).collect();
+        let turns: Vec<u64> = (0..3).flat_map(|n| [0, 1, 2].map(|i| shard(i).turn().of(n))).collect();
         assert_eq!(turns, (0..9).collect::<Vec<u64>>());
     }
 

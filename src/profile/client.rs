@@ -39,7 +39,8 @@ pub fn read(root: &mut Table<'_>, check: CheckOption<'_>) -> Vec<OptionSetting> 
             let Some(text) = option_text(value) else {
                 let found = kind_of(value.get_ref());
                 let message = format!(
-                    "`client.{name}` must be a text, a whole number, true, false or a list of those, not {found}"
+                    "`{}` must be a text, a whole number, true, false or a list of those, not {found}",
+                    table.path_of(name)
                 );
                 hide_texts(mistakes, value, "");
                 table.wrong(value.span(), message);

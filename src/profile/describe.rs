@@ -27,6 +27,9 @@ pub struct Destination<'a> {
 /// The plan in words, and what is doubtful about it, ending in a newline; without a destination only what the plan itself
 /// says. No control character of a name or description gets through.
 pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[String]) -> String {
+    if !plan.clients.is_empty() {
+        return describe_clients(plan, destination.map(|d| d.deployment), &[], doubts);
+    }
     let deployment =
         destination.map_or_else(String::new, |d| section("deployment", &[d.deployment.to_owned()]));
     let options = match destination {
@@ -34,9 +37,7 @@ pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[Str
         None => options::written(plan),
     };
     let estimate = estimate(plan, Options(destination.map(|d| d.options)));
-    let warnings = doubts.iter().map(|doubt| format!("warning: {doubt}\n")).collect();
-    let mut text = String::new();
-    for part in [
+    joined([
         heading(plan),
         driver(plan),
         deployment,
@@ -49,8 +50,59 @@ pub fn describe(plan: &Plan, destination: Option<Destination<'_>>, doubts: &[Str
         thresholds(plan),
         model(plan),
         estimate,
-        warnings,
-    ] {
+        warnings(doubts),
+    ])
+}
+
+/// The same of a plan with several clients: what they share, then what each does. The options in effect are those of each,
+/// in the clients' order; empty where nothing is known but what the plan itself says.
+pub fn describe_clients(
+    plan: &Plan,
+    deployment: Option<&str>,
+    options: &[&[ResolvedOption]],
+    doubts: &[String],
+) -> String {
+    let deployment = deployment.map(|deployment| section("deployment", &[deployment.to_owned()]));
+    let together = match plan.load.model {
+        Model::Open { .. } => load::how_much(plan),
+        // What closed clients ask for is nobody's to tell.
+        Model::Closed { .. } => Vec::new(),
+    };
+    let mut parts = vec![
+        heading(plan),
+        deployment.unwrap_or_default(),
+        section("load of all clients", &[together, load::when(plan)].concat()),
+    ];
+    for (index, (group, engine)) in plan.clients.iter().zip(plan.engines()).enumerate() {
+        let options = options.get(index).copied();
+        let own = [
+            section("load", &load::how_much(&engine)),
+            load::operations(&engine),
+            options.map_or_else(|| options::written(&engine), options::effective),
+            application::application(&engine),
+            estimate(&engine, Options(options)),
+        ];
+        let own = own.into_iter().filter(|part| !part.is_empty());
+        parts.extend(own.map(|part| format!("client {}: {part}", group.name)));
+    }
+    parts.extend([
+        overloads::overloads(plan),
+        staleness(plan),
+        thresholds(plan),
+        model(plan),
+        warnings(doubts),
+    ]);
+    joined(parts)
+}
+
+fn warnings(doubts: &[String]) -> String {
+    doubts.iter().map(|doubt| format!("warning: {doubt}\n")).collect()
+}
+
+/// The parts that say something, with empty lines between them.
+fn joined(parts: impl IntoIterator<Item = String>) -> String {
+    let mut text = String::new();
+    for part in parts {
         if !part.is_empty() {
             text.push_str(if text.is_empty() { "" } else { "\n" });
             text.push_str(&part);

@@ -76,6 +76,24 @@ impl<'a> Options<'a> {
 
 /// What is doubtful about a plan although it can be run; one sentence each.
 pub fn doubts(plan: &Plan, options: Options<'_>) -> Vec<String> {
+    doubts_of_each(plan, &vec![options; plan.clients.len().max(1)])
+}
+
+/// The same with the options of each of several clients.
+pub fn doubts_of_each(plan: &Plan, options: &[Options<'_>]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for ((index, engine), options) in plan.engines().iter().enumerate().zip(options) {
+        let whose = plan.clients.get(index).map(|group| format!("client {}: ", group.name));
+        let whose = whose.unwrap_or_default();
+        doubts.extend(of_engine(engine, *options).into_iter().map(|doubt| format!("{whose}{doubt}")));
+    }
+    doubts.extend(timeline_doubts(plan));
+    doubts.extend(thresholds::doubts(plan));
+    doubts
+}
+
+/// What is doubtful about one client.
+fn of_engine(plan: &Plan, options: Options<'_>) -> Vec<String> {
     let mut doubts = Vec::new();
     if options.value(plan, "maxPoolSize").is_none() {
         let unless = if options.0.is_none() { " unless the connection string sets it," } else { "" };
@@ -94,10 +112,8 @@ pub fn doubts(plan: &Plan, options: Options<'_>) -> Vec<String> {
             estimate.in_flight()
         ));
     }
-    doubts.extend(timeline_doubts(plan));
     doubts.extend(timeout::doubts(plan));
     doubts.extend(flow::doubts(plan));
-    doubts.extend(thresholds::doubts(plan));
     doubts
 }
 

@@ -102,19 +102,61 @@ impl Bounds {
     }
 }
 
-/// Reads `[flow]`: what is on, and the numbers of every part, on or off.
-pub fn read(root: &mut Table<'_>, load: &WrittenLoad) -> [Parts; 2] {
-    let Some(mut table) = root.table("flow") else { return [Parts::default(), Parts::default()] };
+/// What was written in `[flow]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WrittenFlow {
+    /// What is on.
+    pub on: Parts,
+    /// The numbers of every part, on or off.
+    pub numbers: Parts,
+    /// The keys that are there.
+    said: Vec<&'static str>,
+}
+
+impl WrittenFlow {
+    /// Whether a key was written.
+    pub fn says(&self, key: &str) -> bool {
+        self.said.contains(&key)
+    }
+
+    /// What is on and the numbers of every part, with the parts that were not written taken from another.
+    pub fn over(&self, on: &Parts, numbers: &Parts) -> [Parts; 2] {
+        let says = |keys: &[&str]| keys.iter().any(|key| self.says(key));
+        let pick = |ours: &Parts, base: &Parts| {
+            let (backoff, limit) = (says(&["backoff"]), says(&["limit"]));
+            let (breaker, budget) = (says(&["breaker"]), says(&["budget"]));
+            let queue = if says(&["queue", "when_full", "spool"]) { ours } else { base };
+            Parts {
+                backoff: if backoff { ours.backoff } else { base.backoff },
+                flow: Flow {
+                    limit: if limit { ours.flow.limit } else { base.flow.limit },
+                    breaker: if breaker { ours.flow.breaker } else { base.flow.breaker },
+                    budget: if budget { ours.flow.budget } else { base.flow.budget },
+                    producer: queue.flow.producer,
+                    spool: queue.flow.spool,
+                },
+            }
+        };
+        [pick(&self.on, on), pick(&self.numbers, numbers)]
+    }
+}
+
+/// Reads `[flow]`; `load` is the one that it is about.
+pub fn read(root: &mut Table<'_>, load: &WrittenLoad) -> WrittenFlow {
+    let Some(mut table) = root.table("flow") else { return WrittenFlow::default() };
     let (producer, spool) = producer::read(&mut table, load);
     let backoff = part(&mut table, "backoff", backoff::read);
     let limit = part(&mut table, "limit", limit::read);
     let breaker = part(&mut table, "breaker", breaker::read);
     let budget = part(&mut table, "budget", budget::read);
+    let keys = ["queue", "when_full", "spool", "backoff", "limit", "breaker", "budget"];
+    let said = keys.into_iter().filter(|key| table.key_span(key).is_some()).collect();
     table.finish();
-    [0, 1].map(|i| Parts {
+    let [on, numbers] = [0, 1].map(|i| Parts {
         backoff: backoff[i],
         flow: Flow { limit: limit[i], breaker: breaker[i], budget: budget[i], producer, spool },
-    })
+    });
+    WrittenFlow { on, numbers, said }
 }
 
 /// One part: what is on, and its numbers. They may be there for the command line alone, which turns it on.

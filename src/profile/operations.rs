@@ -6,7 +6,7 @@ use crate::plan::Operation;
 
 use super::action::{self, KINDS};
 use super::diagnostic::{Diagnostic, nearest};
-use super::mistakes::{Mistakes, unknown};
+use super::mistakes::unknown;
 use super::reader::{Table, Value};
 
 /// The largest weight.
@@ -22,7 +22,7 @@ pub fn read(root: &mut Table<'_>) -> Vec<Operation> {
         mistakes.add(Diagnostic::general("there is no operation").help(EXAMPLE));
         return Vec::new();
     };
-    let Some(table) = Table::of(mistakes, value, "op".to_owned()) else { return Vec::new() };
+    let Some(table) = Table::of(mistakes, value, root.path_of("op")) else { return Vec::new() };
     let mut operations = Vec::new();
     let mut count = 0_usize;
     for (name, value) in table.entries() {
@@ -30,7 +30,7 @@ pub fn read(root: &mut Table<'_>) -> Vec<Operation> {
         if let Err(message) = operation_name(name.get_ref()) {
             table.wrong(name.span(), message);
         }
-        operations.extend(read_operation(mistakes, name.get_ref(), value));
+        operations.extend(read_operation(&table, name.get_ref(), value));
     }
     if count == 0 {
         mistakes.add(Diagnostic::error(table.span, "there is no operation").help(EXAMPLE));
@@ -68,8 +68,8 @@ pub fn plain_name(name: &str, whose: &str) -> Result<(), String> {
 }
 
 /// `[op.<name>]` holds one table, named by the kind.
-fn read_operation(mistakes: &Mistakes, name: &str, value: &Value<'_>) -> Option<Operation> {
-    let path = format!("op.{name}");
+fn read_operation(all: &Table<'_>, name: &str, value: &Value<'_>) -> Option<Operation> {
+    let (mistakes, path) = (all.mistakes(), all.path_of(name));
     let table = Table::of(mistakes, value, path.clone())?;
     let mut kinds = Vec::new();
     for (key, inner) in table.entries() {

@@ -8,16 +8,20 @@ use crate::plan::{Attempts, Driver};
 use crate::thresholds::Condition;
 use crate::units::{Rate, Span};
 
-use super::Profile;
 use super::client::{CheckOption, put, setting};
-use super::diagnostic::nearest;
+use super::clients::SAYS;
+use super::diagnostic::{either, nearest};
 use super::load::{ModelName, WrittenLoad};
 use super::settable;
 use super::thresholds::{Names, sentence};
 use super::timeout::AFTER_DEADLINE;
+use super::{Profile, WrittenClient};
 
 /// Every run has the same keys, documents and arrivals unless it is told otherwise, so that two can be compared.
 const SEED: u64 = 42;
+
+/// How the keys of one client begin.
+const CLIENTS: &str = "clients.";
 
 /// What the command line changes. Of two that change the same, the later in this list wins.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +63,8 @@ pub(super) struct Draft {
     pub attempts: Attempts,
     /// The parts of `[flow]` that were taken away.
     pub gone: BTreeSet<&'static str>,
+    /// Where there are several clients: each with what it comes to, and none in it.
+    pub clients: Vec<(String, Self)>,
 }
 
 impl Draft {
@@ -73,15 +79,23 @@ impl Draft {
             seed: changes.seed.unwrap_or(SEED),
             attempts: changes.attempts.unwrap_or_default(),
             gone: BTreeSet::new(),
+            clients: Vec::new(),
         };
         let mut errors: Vec<String> = draft.apply_flags(changes).err().into_iter().collect();
         let sets = changes.sets.iter().map(|set| (OptionSource::Set, "--set", set));
         let varies = changes.varies.iter().map(|vary| (OptionSource::Vary, "--vary", vary));
-        for (from, flag, (key, value)) in sets.chain(varies) {
-            // The value may be a secret; where it cannot be, the message repeats it.
-            if let Err(message) = draft.set(key, value, from, check) {
-                errors.push(format!("{flag} {key}: {message}"));
-            }
+        let (of_clients, of_all): (Vec<_>, Vec<_>) =
+            sets.chain(varies).partition(|(_, _, (key, _))| key.starts_with(CLIENTS));
+        // The value may be a secret; where it cannot be, the message repeats it.
+        for (from, flag, (key, value)) in of_all {
+            let set = draft.unheard(key).and_then(|()| draft.set(key, value, from, check));
+            errors.extend(set.err().map(|message| format!("{flag} {key}: {message}")));
+        }
+        // What is said for one client is stronger than what is said for all.
+        draft.clients = profile.clients.iter().map(|client| draft.of(client)).collect();
+        for (from, flag, (key, value)) in of_clients {
+            let set = draft.set_of_client(key, value, from, check);
+            errors.extend(set.err().map(|message| format!("{flag} {key}: {message}")));
         }
         errors.extend(draft.after_no_deadline(changes));
         errors.extend(draft.add_thresholds(changes));
@@ -96,9 +110,11 @@ impl Draft {
             );
         }
         if let Some(rate) = changes.rate {
+            unheard(&self.profile.clients, "rate").map_err(|message| format!("--rate: {message}"))?;
             load.make_open(rate);
         }
         if let Some(workers) = changes.workers {
+            unheard(&self.profile.clients, "workers").map_err(|message| format!("--workers: {message}"))?;
             load.make_closed(workers)?;
         }
         if let Some(duration) = changes.duration {
@@ -117,7 +133,11 @@ impl Draft {
             let mut keys = changes.sets.iter().chain(&changes.varies).map(|(key, _)| key.as_str());
             keys.any(|changed| changed.strip_prefix("timeout.") == Some(key))
         };
-        if self.profile.timeout.operation.is_some() || changed("operation") {
+        let has_deadline = |draft: &Self| draft.profile.timeout.operation.is_some();
+        if has_deadline(self)
+            || self.clients.iter().any(|(_, client)| has_deadline(client))
+            || changed("operation")
+        {
             return Vec::new();
         }
         let idle = AFTER_DEADLINE.into_iter().filter(|key| changed(key));
@@ -125,10 +145,17 @@ impl Draft {
             .collect()
     }
 
+    /// What one of several clients comes to.
+    fn of(&self, client: &WrittenClient) -> (String, Self) {
+        let profile = client.over(&self.profile);
+        (client.name.clone(), Self { profile, clients: Vec::new(), ..self.clone() })
+    }
+
     /// Adds thresholds, and returns what is wrong with some.
     fn add_thresholds(&mut self, changes: &Overrides) -> Vec<String> {
         let Profile { operations, overloads, thresholds, .. } = &mut self.profile;
-        let names = Names::of(operations, overloads);
+        let clients = self.clients.iter().map(|(name, of)| (name.as_str(), of.profile.operations.as_slice()));
+        let names = Names::of(operations, clients, overloads);
         let mut errors = Vec::new();
         for (flag, added, all) in [
             ("--fail-if", &changes.fail_if, &mut thresholds.fail_if),
@@ -142,6 +169,40 @@ impl Draft {
             }
         }
         errors
+    }
+
+    /// Whether somebody takes what is said for all clients.
+    fn unheard(&self, key: &str) -> Result<(), String> {
+        unheard(&self.profile.clients, key)
+    }
+
+    /// One `clients.NAME.KEY=VALUE`: what it says without `clients.NAME.`, for this client alone.
+    fn set_of_client(
+        &mut self,
+        key: &str,
+        value: &str,
+        from: OptionSource,
+        check: CheckOption<'_>,
+    ) -> Result<(), String> {
+        let own = key.strip_prefix(CLIENTS).and_then(|rest| rest.split_once('.'));
+        let client = own.and_then(|(name, own)| {
+            let (_, client) = self.clients.iter_mut().find(|(known, _)| known == name)?;
+            Some((client, own))
+        });
+        if let Some((client, own)) = client
+            && let Some((says, _)) = own.split_once('.')
+            && SAYS.contains(&says)
+        {
+            if ["load.warmup", "load.duration", "load.cooldown"].contains(&own) {
+                return Err(format!(
+                    "it is not for one client to say: all of them share the time; set {own}"
+                ));
+            }
+            if says == "client" || settable::keys(client).iter().any(|known| known == own) {
+                return client.set(own, value, from, check);
+            }
+        }
+        Err(unknown_key(key, &settable::keys(self)))
     }
 
     /// One `KEY=VALUE`: a key of the profile, or else a connection-string option.
@@ -171,6 +232,21 @@ impl Draft {
             },
         }
     }
+}
+
+/// Whether some client takes what is said for all of them.
+fn unheard(clients: &[WrittenClient], key: &str) -> Result<(), String> {
+    if clients.is_empty() || !clients.iter().all(|client| client.says(key)) {
+        return Ok(());
+    }
+    let own = match key {
+        "rate" | "workers" => format!("load.{key}"),
+        key if key.contains('.') => key.to_owned(),
+        option => format!("client.{option}"),
+    };
+    let names: Vec<String> = clients.iter().map(|client| format!("clients.{}.{own}", client.name)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Err(format!("each client says that for itself; set {}", either(&names)))
 }
 
 fn unknown_key(key: &str, known: &[String]) -> String {

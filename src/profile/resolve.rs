@@ -1,5 +1,7 @@
 //! Profile and command line become a plan, in which nothing is left to decide.
 
+mod clients;
+
 use std::time::Duration;
 
 use crate::plan::overload::exclude_each_other;
@@ -26,17 +28,17 @@ pub fn resolve(
     overrides: &Overrides,
     check_option: CheckOption<'_>,
 ) -> Result<Plan, OverrideErrors> {
-    let Draft { profile, seed, attempts, .. } = Draft::new(profile, overrides, check_option)?;
-    if profile.operations.iter().all(|operation| operation.weight == 0) {
-        let message = "every operation has weight 0 then, so there is nothing to do";
-        return Err(OverrideErrors(vec![message.to_owned()]));
+    let draft = Draft::new(profile, overrides, check_option)?;
+    let clashes = clashes(&draft.profile.overloads);
+    if !clashes.is_empty() {
+        return Err(OverrideErrors(clashes));
     }
-    let load = load(profile.load)?;
-    let mut impossible = clashes(&profile.overloads);
-    impossible.extend(flow::impossible(&profile.flow, &load.model));
-    if !impossible.is_empty() {
-        return Err(OverrideErrors(impossible));
+    if !draft.clients.is_empty() {
+        return clients::resolve(draft);
     }
+    let Draft { profile, seed, attempts, .. } = draft;
+    let load = load(profile.load.clone())?;
+    check(&profile, &load.model)?;
     Ok(Plan {
         live: false,
         profile: profile.name,
@@ -56,7 +58,21 @@ pub fn resolve(
         thresholds: profile.thresholds,
         model: profile.model,
         shard: None,
+        clients: Vec::new(),
+        turn: None,
     })
+}
+
+/// Whether there is something to do, and everything in it can be.
+fn check(profile: &Profile, model: &Model) -> Result<(), OverrideErrors> {
+    if profile.operations.iter().all(|operation| operation.weight == 0) {
+        let message = "every operation has weight 0 then, so there is nothing to do";
+        return Err(OverrideErrors(vec![message.to_owned()]));
+    }
+    match flow::impossible(&profile.flow, model) {
+        none if none.is_empty() => Ok(()),
+        impossible => Err(OverrideErrors(impossible)),
+    }
 }
 
 /// What to say when the measured time is longer than the stages: their end lasts longer then than anybody wrote.
@@ -68,7 +84,11 @@ pub fn stretched(
     overrides: &Overrides,
     check_option: CheckOption<'_>,
 ) -> Result<Option<String>, OverrideErrors> {
-    let load = Draft::new(profile, overrides, check_option)?.profile.load;
+    let draft = Draft::new(profile, overrides, check_option)?;
+    if !draft.clients.is_empty() {
+        return Ok(clients::stretched(&draft));
+    }
+    let load = draft.profile.load;
     let closed = load.model == Some(ModelName::Closed);
     let (Some(staged), Some(duration), false) = (load.staged(), load.duration, closed) else {
         return Ok(None);

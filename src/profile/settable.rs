@@ -16,6 +16,7 @@ use crate::plan::{Attempts, Fault, Limit, Overload, Staleness, Timeout};
 use crate::units::{Span, WholeRate};
 
 use super::client::UNSET;
+use super::clients::SAYS;
 use super::data::{MOST_DOCUMENTS, collection_name, database_name};
 use super::diagnostic::either;
 use super::fault::fail_command::check_probability;
@@ -89,7 +90,18 @@ pub(super) fn keys(draft: &Draft) -> Vec<String> {
         .map(|&key| key.to_owned())
         .chain(weights)
         .chain(overloads)
+        .chain(draft.clients.iter().flat_map(|(name, client)| client_keys(name, client)))
         .collect()
+}
+
+/// Those of one of several clients.
+fn client_keys(name: &str, client: &Draft) -> Vec<String> {
+    const SHARED: [&str; 3] = ["load.warmup", "load.duration", "load.cooldown"];
+    let own = |key: &&String| {
+        let says = key.split_once('.').is_some_and(|(says, _)| SAYS.contains(&says));
+        says && !SHARED.contains(&key.as_str())
+    };
+    keys(client).iter().filter(own).map(|key| format!("clients.{name}.{key}")).collect()
 }
 
 /// Sets a key; `None` when the profile has no such key.

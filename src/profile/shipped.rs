@@ -23,6 +23,7 @@ const PROFILES: &[(&str, &str)] = profiles![
     "latency-event-timeouts",
     "ticket-queue",
     "metastable",
+    "critical-and-batch",
     "retry-storm",
     "pool-wedged",
     "failover",

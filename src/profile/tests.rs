@@ -1,5 +1,6 @@
 //! Whole profiles, good ones and bad ones, as people meet them.
 
+mod clients;
 mod flow;
 mod mistakes;
 mod robustness;

@@ -18,7 +18,8 @@ const AROUND: [&str; 3] = ["before", "between", "after"];
 
 /// What conditions may be about.
 pub struct Names<'a> {
-    operations: Vec<&'a str>,
+    /// Of each client: its name, `all` where there is one only, and its operations.
+    clients: Vec<(&'a str, Vec<&'a str>)>,
     /// `None` where mistakes in overloads leave it open what they are called.
     overloads: Option<Vec<&'a str>>,
 }
@@ -90,9 +91,15 @@ pub fn sentence(mistake: &Mistake) -> String {
 
 impl<'a> Names<'a> {
     /// Those of a profile without mistakes.
-    pub fn of(operations: &'a [Operation], overloads: &'a [Overload]) -> Self {
+    pub fn of(
+        operations: &'a [Operation],
+        clients: impl Iterator<Item = (&'a str, &'a [Operation])>,
+        overloads: &'a [Overload],
+    ) -> Self {
+        let names = |all: &'a [Operation]| all.iter().map(|operation| operation.name.as_str()).collect();
+        let clients: Vec<_> = clients.map(|(client, own)| (client, names(own))).collect();
         Self {
-            operations: operations.iter().map(|operation| operation.name.as_str()).collect(),
+            clients: if clients.is_empty() { vec![(ALL, names(operations))] } else { clients },
             overloads: Some(overloads.iter().map(|overload| overload.name.as_str()).collect()),
         }
     }
@@ -100,9 +107,20 @@ impl<'a> Names<'a> {
     /// Those that were written, whatever mistakes there are in what they name.
     fn written<'t: 'a>(root: &Table<'t>, overloads: &'a [Overload]) -> Self {
         let written = |key: &str| root.entries().find(|(name, _)| **name.get_ref() == *key).map(|(_, v)| v);
-        let operations = match written("op").map(|value| value.get_ref()) {
-            Some(DeValue::Table(operations)) => operations.keys().map(|name| &**name.get_ref()).collect(),
-            _ => Vec::new(),
+        let names = |all: Option<&'t DeValue<'t>>| -> Vec<&'a str> {
+            let all = all.and_then(DeValue::as_table);
+            all.map_or_else(Vec::new, |all| all.keys().map(|name| &**name.get_ref()).collect())
+        };
+        let shared = || names(written("op").map(|value| value.get_ref()));
+        let clients = match written("clients").and_then(|value| value.get_ref().as_table()) {
+            Some(clients) if !clients.is_empty() => clients
+                .iter()
+                .map(|(name, client)| {
+                    let own = client.get_ref().as_table().and_then(|client| client.get("op"));
+                    (&**name.get_ref(), own.map_or_else(shared, |own| names(Some(own.get_ref()))))
+                })
+                .collect(),
+            _ => vec![(ALL, shared())],
         };
         let count = match written("overload").map(|value| value.get_ref()) {
             Some(DeValue::Array(items)) => items.len(),
@@ -110,18 +128,33 @@ impl<'a> Names<'a> {
         };
         let known = overloads.len() == count;
         let overloads = known.then(|| overloads.iter().map(|overload| overload.name.as_str()).collect());
-        Self { operations, overloads }
+        Self { clients, overloads }
     }
 
     /// Whether there can be what a condition is about.
     ///
     /// # Errors
-    /// When there can be no such operation or segment.
+    /// When there can be no such operation, client or segment.
     pub fn check(&self, condition: &Condition) -> Result<(), Mistake> {
-        let Condition { segment, op, .. } = condition;
-        if op != ALL && !self.operations.contains(&op.as_str()) {
+        let Condition { segment, client, op, .. } = condition;
+        let names = || self.clients.iter().map(|(name, _)| *name);
+        let known = self.clients.iter().find(|(name, _)| name == client);
+        if client != ALL && known.is_none() {
+            let message = format!("there is no client `{client}`");
+            return Err(Mistake::unknown(
+                &format!("client.{client}"),
+                message,
+                names().filter(|n| *n != ALL),
+            ));
+        }
+        if let (None, true) = (known, op != ALL) {
+            let message =
+                format!("there are several clients, and `op.{op}` is of one: write client.NAME.op.{op}");
+            return Err(Mistake::unknown(&format!("op.{op}"), message, names()));
+        }
+        if let Some((_, operations)) = known.filter(|(_, all)| op != ALL && !all.contains(&op.as_str())) {
             let message = format!("there is no operation `{op}`");
-            return Err(Mistake::unknown(&format!("op.{op}"), message, self.operations.iter().copied()));
+            return Err(Mistake::unknown(&format!("op.{op}"), message, operations.iter().copied()));
         }
         let Some(overloads) = &self.overloads else { return Ok(()) };
         // Overloads that are on together make a segment that is named by all of them.
@@ -139,7 +172,9 @@ impl<'a> Names<'a> {
 
 /// Whether there can be what conditions on this plan are about; a sentence for each that there cannot.
 pub fn impossible(conditions: &[Condition], plan: &Plan) -> Vec<String> {
-    let names = Names::of(&plan.operations, &plan.overloads);
+    let clients =
+        plan.clients.iter().map(|group| (group.name.as_str(), &plan.operations[group.operations.clone()]));
+    let names = Names::of(&plan.operations, clients, &plan.overloads);
     let told = |condition: &Condition| {
         names.check(condition).err().map(|mistake| format!("'{condition}': {}", sentence(&mistake)))
     };
@@ -151,10 +186,14 @@ pub fn doubts(plan: &Plan) -> Vec<String> {
     let measured = |segment: &str| {
         segment == ALL || segments(plan).iter().any(|s| s.phase == Phase::Measure && s.name == segment)
     };
-    let idle = |op: &str| plan.operations.iter().any(|o| o.name == op && o.weight == 0);
+    let idle = |client: &str, op: &str| {
+        let own = plan.clients.iter().find(|group| group.name == client);
+        let own = own.map_or(&plan.operations[..], |group| &plan.operations[group.operations.clone()]);
+        own.iter().any(|o| o.name == op && o.weight == 0)
+    };
     let doubt = |condition: &Condition| {
-        let Condition { segment, op, .. } = condition;
-        match (idle(op), measured(segment)) {
+        let Condition { segment, client, op, .. } = condition;
+        match (idle(client, op), measured(segment)) {
             (true, _) => Some(format!("the threshold {condition} will have no data: {op} has weight 0")),
             (_, false) => Some(format!(
                 "the threshold {condition} will have no data: the measured time has no segment {segment}"

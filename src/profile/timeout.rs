@@ -18,17 +18,47 @@ pub const AFTER_DEADLINE: [&str; 2] = ["on_timeout", "grace"];
 /// What servers count in; nothing shorter can be said to them, and they take 0 for no limit at all.
 const SHORTEST_MAX_TIME: Span = Span::millis(1);
 
-/// Reads `[timeout]`; without one the application waits as long as the driver does.
-pub fn read(root: &mut Table<'_>) -> Timeout {
-    let default = Timeout::default();
-    let Some(mut table) = root.table("timeout") else { return default };
-    let timeout = Timeout {
+/// What was written in `[timeout]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WrittenTimeout {
+    operation: Option<Span>,
+    on_timeout: Option<OnTimeout>,
+    grace: Option<Span>,
+    max_time: Option<Span>,
+}
+
+impl WrittenTimeout {
+    /// Whether a key was written.
+    pub fn says(&self, key: &str) -> bool {
+        match key {
+            "operation" => self.operation.is_some(),
+            "on_timeout" => self.on_timeout.is_some(),
+            "grace" => self.grace.is_some(),
+            _ => self.max_time.is_some(),
+        }
+    }
+
+    /// With what was not written taken from another.
+    pub fn over(self, base: Timeout) -> Timeout {
+        Timeout {
+            operation: self.operation.or(base.operation),
+            on_timeout: self.on_timeout.unwrap_or(base.on_timeout),
+            grace: self.grace.unwrap_or(base.grace),
+            max_time: self.max_time.or(base.max_time),
+        }
+    }
+}
+
+/// Reads `[timeout]`. What it leaves out is said by `base`.
+pub fn read(root: &mut Table<'_>, base: Timeout) -> WrittenTimeout {
+    let Some(mut table) = root.table("timeout") else { return WrittenTimeout::default() };
+    let timeout = WrittenTimeout {
         operation: above_zero(&mut table, "operation"),
-        on_timeout: table.word("on_timeout", &ON_TIMEOUT).unwrap_or_default(),
-        grace: table.quantity("grace").map_or(default.grace, |grace| grace.into_inner()),
+        on_timeout: table.word("on_timeout", &ON_TIMEOUT),
+        grace: table.quantity("grace").map(|grace| grace.into_inner()),
         max_time: max_time(&mut table),
     };
-    if table.key_span("operation").is_none() {
+    if table.key_span("operation").is_none() && base.operation.is_none() {
         check_without_deadline(&table);
     }
     table.finish();
@@ -38,7 +68,7 @@ pub fn read(root: &mut Table<'_>) -> Timeout {
 fn max_time(table: &mut Table<'_>) -> Option<Span> {
     let written = table.quantity("max_time")?;
     check_max_time(*written.get_ref())
-        .map_err(|message| table.wrong(written.span(), format!("`timeout.max_time` {message}")))
+        .map_err(|message| table.wrong(written.span(), format!("`{}` {message}", table.path_of("max_time"))))
         .ok()
 }
 
@@ -56,11 +86,11 @@ pub fn check_max_time(span: Span) -> Result<Span, String> {
 fn check_without_deadline(table: &Table<'_>) {
     let mut idle = AFTER_DEADLINE.iter().filter_map(|key| Some((key, table.key_span(key)?))).peekable();
     if idle.peek().is_none() && table.key_span("max_time").is_none() {
-        table.wrong(table.span.clone(), "`timeout` lacks `operation` or `max_time`");
+        table.wrong(table.span.clone(), format!("`{}` lacks `operation` or `max_time`", table.path));
     }
     for (key, place) in idle {
-        let message =
-            format!("`timeout.{key}` says nothing without `timeout.operation`: no call has a deadline");
+        let (path, deadline) = (table.path_of(key), table.path_of("operation"));
+        let message = format!("`{path}` says nothing without `{deadline}`: no call has a deadline");
         let help = "write operation = \"500ms\", or leave it out";
         table.mistakes().add(Diagnostic::error(place, message).help(help));
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub use self::rows::{CommonError, Interval, Recovery, Retries, Row};
 pub use self::selected::selected;
 
-use self::rows::{Event, read};
+use self::rows::{Event, read, read_titled};
 use crate::compare::Error;
 use crate::compare::trial::{self, Trial, is_complete, is_kept, run_json};
 use crate::results::facts::ALL;
@@ -107,12 +107,13 @@ pub fn trials(directory: &Path) -> Result<Vec<Trial>, Error> {
     }
     // Those that had ended before the run was killed are whole.
     let mut trials = if is_kept(directory) { trial::load(directory)? } else { Vec::new() };
-    for row in read::<Row>(directory, "summary.csv", true, |row| row.segment == ALL && row.op == ALL)? {
+    for row in read_titled::<Row>(directory, "summary.csv", true, |row| row.segment == ALL && row.op == ALL)?
+    {
         if !trials.iter().any(|trial| trial.trial == row.trial) {
             trials.push(killed(directory, &row));
         }
     }
-    for of in read::<Interval>(directory, "intervals.csv", true, |of| of.op == ALL)? {
+    for of in read_titled::<Interval>(directory, "intervals.csv", true, |of| of.op == ALL)? {
         if !trials.iter().any(|trial| trial.trial == of.trial) {
             let Interval { run_id, trial, variant, .. } = of;
             trials.push(killed(directory, &Row { run_id, trial, variant, ..Row::default() }));
@@ -139,7 +140,7 @@ fn killed(directory: &Path, row: &Row) -> Trial {
         driver: format!("{} {}", row.driver, row.driver_version).trim().to_owned(),
         server: row.server_version.clone(),
         mechanism: row.mechanism.clone(),
-        closed: row.model == "closed",
+        closed: ["closed", "mixed"].contains(&row.model.as_str()),
         params: BTreeMap::new(),
         options: BTreeMap::new(),
         plan: Value::Null,
@@ -167,10 +168,11 @@ pub fn run(directory: &Path, trials: Vec<Trial>) -> Result<StoredRun, Error> {
     let run = if is_kept(directory) { run_json(directory)? } else { Value::Null };
     // The last line of what was killed may be a part of one.
     let killed = !is_complete(directory);
-    let summary = read::<Row>(directory, "summary.csv", killed, |_| true)?;
-    let intervals = read::<Interval>(directory, "intervals.csv", killed, |of| of.op == ALL)?;
-    let retries = read::<Retries>(directory, "retries.csv", killed, |_| true)?;
-    let errors = read::<CommonError>(directory, "errors.csv", killed, CommonError::is_measured_outcome)?;
+    let summary = read_titled::<Row>(directory, "summary.csv", killed, |_| true)?;
+    let intervals = read_titled::<Interval>(directory, "intervals.csv", killed, |of| of.op == ALL)?;
+    let retries = read_titled::<Retries>(directory, "retries.csv", killed, |_| true)?;
+    let errors =
+        read_titled::<CommonError>(directory, "errors.csv", killed, CommonError::is_measured_outcome)?;
     let recoveries = read::<Recovery>(directory, "recovery.csv", killed, |_| true)?;
     let events = read::<Event>(directory, "events.csv", killed, Event::is_of_an_overload)?;
     let mut latencies = distributions::read(directory, &intervals, killed)?;

@@ -1,8 +1,9 @@
 //! What a trial's snapshots add up to while it runs. Its size depends on the plan, never on time or load.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use super::facts::seconds;
+use super::facts::{Scope, seconds};
 use super::recovery::Recoveries;
 use super::staleness::Found;
 use crate::plan::Plan;
@@ -29,6 +30,9 @@ pub(crate) struct Accumulated {
     pub orphans: BTreeMap<String, u64>,
     /// By the segment the interval lay in.
     pub generator: Vec<GeneratorSummary>,
+    /// By (segment the interval lay in, client), where there are several: the longest that an operation of its was due
+    /// without having been started.
+    pub behind: BTreeMap<(usize, usize), u64>,
     /// Where the last interval ended.
     pub end_ns: u64,
     /// Operations without an outcome there.
@@ -134,6 +138,7 @@ impl Accumulated {
             completed: BTreeMap::new(),
             errors: BTreeMap::new(),
             orphans: BTreeMap::new(),
+            behind: BTreeMap::new(),
             end_ns: 0,
             open: vec![0; plan.operations.len()],
             unbalanced: Broken::default(),
@@ -166,6 +171,10 @@ impl Accumulated {
             *self.orphans.entry(name.clone()).or_default() += count;
         }
         self.generator[segment].merge(&GeneratorSummary::of(snapshot));
+        for (client, state) in snapshot.clients.iter().enumerate() {
+            let behind = self.behind.entry((segment, client)).or_default();
+            *behind = state.generator.behind_ns.max(*behind);
+        }
         self.recoveries.add(snapshot);
         self.end_ns = snapshot.end_ns;
         self.open.clone_from(&snapshot.open);
@@ -178,7 +187,7 @@ impl Accumulated {
             let before = seconds(self.end_ns);
             self.gaps.note(format!("an interval ended at {before} s and the next started at {start_s} s"));
         }
-        for (i, operation) in plan.operations.iter().enumerate() {
+        for i in 0..plan.operations.len() {
             let of = |count: fn(&OpStats) -> u64| -> u64 {
                 snapshot.cells.iter().filter(|((_, op), _)| *op == i).map(|(_, stats)| count(stats)).sum()
             };
@@ -189,7 +198,7 @@ impl Accumulated {
                 self.unbalanced.note(format!(
                     "from {start_s} s to {end_s} s {} had {before} open operations, got {offered} more, resolved \
                      {outcomes} and had {after} left",
-                    operation.name
+                    Scope::Operation(i).title(plan)
                 ));
             }
         }
@@ -207,19 +216,23 @@ impl Accumulated {
         named
     }
 
-    /// How many operations (`None`: of all kinds) ended well within some segments by the clock, whenever they were due.
-    pub fn completed(&self, segments: &[usize], operation: Option<usize>) -> u64 {
-        let wanted = |&(segment, op): &(usize, usize)| {
-            segments.contains(&segment) && operation.is_none_or(|o| o == op)
-        };
+    /// How many operations, of those in a row, ended well within some segments by the clock, whenever they were due.
+    pub fn completed(&self, segments: &[usize], operations: &Range<usize>) -> u64 {
+        let wanted =
+            |&(segment, op): &(usize, usize)| segments.contains(&segment) && operations.contains(&op);
         self.completed.iter().filter(|(key, _)| wanted(key)).map(|(_, count)| count).sum()
     }
 
     /// An operation's statistics (`None`: those of all) over some segments.
     pub fn merged(&self, segments: &[usize], operation: Option<usize>) -> OpStats {
+        self.merged_of(segments, &operation.map_or(0..usize::MAX, |one| one..one + 1))
+    }
+
+    /// The same of some operations in a row.
+    pub fn merged_of(&self, segments: &[usize], operations: &Range<usize>) -> OpStats {
         let mut sum = OpStats::default();
         for ((segment, op), stats) in &self.cells {
-            if segments.contains(segment) && operation.is_none_or(|o| o == *op) {
+            if segments.contains(segment) && operations.contains(op) {
                 sum.merge(stats);
             }
         }

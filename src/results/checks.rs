@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::accumulated::{Accumulated, Broken};
-use super::facts::operations;
+use super::facts::{Scope, operations};
 use crate::plan::{Attempts, Plan};
 use crate::snapshot::Totals;
 
@@ -39,6 +39,9 @@ pub(crate) fn checks(plan: &Plan, sums: &Accumulated, totals: &Totals) -> Vec<Ch
         checks.push(check("attempts_equal_commands_plus_retries", commands(plan, sums)));
         checks.push(check("one_command_a_call", single_commands(plan, sums)));
     }
+    if !plan.clients.is_empty() {
+        checks.push(check("clients_add_up", clients(plan, sums)));
+    }
     checks
 }
 
@@ -50,26 +53,51 @@ fn measured(sums: &Accumulated) -> Vec<usize> {
     sums.measured().into_iter().flat_map(|(_, parts)| parts).collect()
 }
 
+/// Positions and titles of the operations that run.
+fn named(plan: &Plan) -> impl Iterator<Item = (usize, String)> {
+    operations(plan).map(|(i, _)| (i, Scope::Operation(i).title(plan)))
+}
+
+/// What all clients did is what each of them did: every operation is one's.
+fn clients(plan: &Plan, sums: &Accumulated) -> Vec<String> {
+    let every: Vec<usize> = (0..sums.segments.len()).collect();
+    let of = |scope: Scope| {
+        let stats = sums.merged_of(&every, &scope.operations(plan));
+        [stats.offered, stats.outcomes.sum(), stats.attempts, stats.retries]
+    };
+    let mut sum = [0; 4];
+    for client in 0..plan.clients.len() {
+        let own = of(Scope::Client(client));
+        sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+    }
+    let whole = of(Scope::All);
+    let names = ["offered", "outcomes", "attempts", "retries"].into_iter();
+    let broken = names.zip(sum).zip(whole).filter(|((_, sum), whole)| sum != whole);
+    broken
+        .map(|((name, sum), whole)| format!("the clients' {name} add up to {sum}, and all are {whole}"))
+        .collect()
+}
+
 fn outcomes(plan: &Plan, sums: &Accumulated) -> Vec<String> {
     let measured = measured(sums);
-    let broken = |(i, name): (usize, &str)| {
+    let broken = |(i, name): (usize, String)| {
         let stats = sums.merged(&measured, Some(i));
         let (offered, resolved) = (stats.offered, stats.outcomes.sum());
         (offered != resolved)
             .then(|| format!("{offered} {name} operations were offered in the measured time, but {resolved} have an outcome"))
     };
-    operations(plan).filter_map(broken).collect()
+    named(plan).filter_map(broken).collect()
 }
 
 fn ended(plan: &Plan, sums: &Accumulated, totals: &Totals) -> Vec<String> {
     let every: Vec<usize> = (0..sums.segments.len()).collect();
-    let broken = |(i, name): (usize, &str)| {
+    let broken = |(i, name): (usize, String)| {
         let recorded = sums.merged(&every, Some(i)).outcomes.sum();
         let counted = totals.ended.get(i).copied().unwrap_or(0);
         (recorded != counted)
             .then(|| format!("{counted} {name} operations ended, but {recorded} outcomes were recorded"))
     };
-    operations(plan).filter_map(broken).collect()
+    named(plan).filter_map(broken).collect()
 }
 
 fn attempts(sums: &Accumulated, totals: &Totals) -> Vec<String> {
@@ -84,32 +112,36 @@ fn attempts(sums: &Accumulated, totals: &Totals) -> Vec<String> {
 /// operation that found no server sends none, and one that was under way at the end counts as no call.
 fn single_commands(plan: &Plan, sums: &Accumulated) -> Vec<String> {
     let every: Vec<usize> = (0..sums.segments.len()).collect();
-    let most = u64::from(plan.backoff.map_or(1, |backoff| backoff.max_attempts));
-    let broken = |(i, name): (usize, &str)| {
+    let calls = |operation: usize| {
+        let backoff = plan.client_of(operation).map_or(plan.backoff, |client| plan.clients[client].backoff);
+        u64::from(backoff.map_or(1, |backoff| backoff.max_attempts))
+    };
+    let broken = |(i, name): (usize, String)| {
         let stats = sums.merged(&every, Some(i));
-        let (commands, calls) = (stats.commands, stats.calls + stats.outcomes.in_flight * most);
+        let (commands, calls) = (stats.commands, stats.calls + stats.outcomes.in_flight * calls(i));
         (plan.operations[i].action.is_single_command() && commands > calls)
             .then(|| format!("{name} sends one command a call, but sent {commands} in {calls} calls"))
     };
-    operations(plan).filter_map(broken).collect()
+    named(plan).filter_map(broken).collect()
 }
 
 /// Each attempt that was recorded is a command's first or a retry.
 fn commands(plan: &Plan, sums: &Accumulated) -> Vec<String> {
     let measured = measured(sums);
-    let broken = |(i, name): (usize, &str)| {
+    let broken = |(i, name): (usize, String)| {
         let stats = sums.merged(&measured, Some(i));
         let (attempts, commands, retries) = (stats.attempts, stats.commands, stats.retries);
         (attempts != commands + retries).then(|| {
             format!("{name} made {attempts} attempts in the measured time, but {commands} commands and {retries} retries")
         })
     };
-    operations(plan).filter_map(broken).collect()
+    named(plan).filter_map(broken).collect()
 }
 
 fn orphans(plan: &Plan, sums: &Accumulated) -> Vec<String> {
-    let known =
-        |name: &str| HOUSEKEEPING.contains(&name) || (plan.timeout.operation.is_some() && name == ABANDONED);
+    let mut timeouts = plan.clients.iter().map(|group| &group.timeout).chain([&plan.timeout]);
+    let deadline = timeouts.any(|timeout| timeout.operation.is_some());
+    let known = |name: &str| HOUSEKEEPING.contains(&name) || (deadline && name == ABANDONED);
     let strangers = sums.orphans.iter().filter(|(name, _)| !known(name));
     strangers
         .map(|(name, count)| format!("{count} {name} commands were sent outside any operation"))

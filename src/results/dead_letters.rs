@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::Error;
-use super::facts::{CLIENT, TrialFacts, signed_seconds};
+use super::facts::{TrialFacts, signed_seconds};
+use super::scope::Scope;
 use crate::snapshot::{DeadLetter, DeadLetters};
 
 /// The file's name.
@@ -83,13 +84,13 @@ impl DeadLetterFile {
 }
 
 fn line(facts: &TrialFacts, letter: &DeadLetter) -> Vec<u8> {
-    let operation = facts.plan.operations.get(letter.operation);
+    let (scope, plan) = (Scope::Operation(letter.operation), &facts.plan);
     let line = Line {
         trial: facts.trial,
         variant: &facts.variant,
         elapsed_s: signed_seconds(i64::try_from(letter.at_ns).unwrap_or(i64::MAX)),
-        client: CLIENT,
-        op: operation.map(|operation| operation.name.as_str()).unwrap_or_default(),
+        client: scope.client(plan),
+        op: scope.op(plan),
         letter: Told {
             n: letter.n,
             item: letter.item,

@@ -7,11 +7,7 @@ use crate::plan::Driver;
 use crate::plan::load::Model;
 use crate::plan::{Attempts, Plan};
 
-/// The one client that today's trials have.
-pub(crate) const CLIENT: &str = "default";
-
-/// The name under which all operations together stand.
-pub(crate) const ALL: &str = "all";
+pub(crate) use super::scope::{ALL, Scope, title};
 
 /// What is known when a trial's load starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,43 +84,23 @@ impl TrialFacts {
     }
 }
 
-/// `open` or `closed`.
-pub(crate) const fn model_name(plan: &Plan) -> &'static str {
-    if is_open(plan) { "open" } else { "closed" }
-}
-
-/// Whether operations are due by the clock.
-pub(crate) const fn is_open(plan: &Plan) -> bool {
-    matches!(plan.load.model, Model::Open { .. })
-}
-
-/// The workers of a closed model.
-pub(crate) const fn workers(plan: &Plan) -> Option<u32> {
-    match plan.load.model {
-        Model::Closed { workers } => Some(workers),
-        Model::Open { .. } => None,
-    }
-}
-
 /// Positions and names of the operations that run.
 pub(crate) fn operations(plan: &Plan) -> impl Iterator<Item = (usize, &str)> {
     plan.operations.iter().enumerate().filter(|(_, o)| o.weight > 0).map(|(i, o)| (i, o.name.as_str()))
 }
 
-/// An operation's share of the mix.
-pub(crate) fn share(plan: &Plan, operation: usize) -> f64 {
-    let whole: u64 = plan.operations.iter().map(|o| u64::from(o.weight)).sum();
-    crate::stats::ratio(u64::from(plan.operations[operation].weight), whole).unwrap_or(0.0)
-}
-
-/// Whether the commands of an operation are told apart: the light way of counting knows them only where each call sends
-/// exactly one. `None` asks for all operations together.
-pub(crate) fn commands_known(plan: &Plan, operation: Option<usize>) -> bool {
+/// Whether the commands of an operation, or of all in a row together, are told apart: the light way of counting knows them
+/// only where each call sends exactly one.
+pub(crate) fn commands_known(plan: &Plan, whose: impl Into<Scope>) -> bool {
+    let whose = whose.into();
     let single = |i: usize| plan.operations[i].action.is_single_command();
     plan.attempts == Attempts::Full
-        || match operation {
-            Some(operation) => single(operation),
-            None => operations(plan).all(|(i, _)| single(i)),
+        || match whose {
+            Scope::Operation(operation) => single(operation),
+            _ => {
+                let own = whose.operations(plan);
+                operations(plan).filter(|(i, _)| own.contains(i)).all(|(i, _)| single(i))
+            }
         }
 }
 
@@ -133,10 +109,10 @@ pub(crate) fn reasons_known(plan: &Plan) -> bool {
     plan.attempts == Attempts::Full
 }
 
-/// How many operations the plan wants to be due in a stretch of the measured time, in seconds from its start; `None` in
+/// How many operations a load wants to be due in a stretch of the measured time, in seconds from its start; `None` in
 /// the closed model, which wants none in particular.
-pub(crate) fn expected(plan: &Plan, from_s: f64, to_s: f64) -> Option<f64> {
-    let Model::Open { stages, .. } = &plan.load.model else { return None };
+pub(crate) fn expected(model: &Model, from_s: f64, to_s: f64) -> Option<f64> {
+    let Model::Open { stages, .. } = model else { return None };
     let mut begin = 0.0;
     let mut sum = 0.0;
     for stage in stages {
@@ -186,12 +162,12 @@ mod tests {
         // 10 s at 100/s, then 10 s from 100/s up to 300/s.
         let plan = testing::plan_with_stages(&[(10, 100.0, 100.0), (10, 100.0, 300.0)]);
         let close = |a: Option<f64>, b: f64| assert!((a.unwrap() - b).abs() < 1e-6, "{a:?} is not {b}");
-        close(expected(&plan, 0.0, 20.0), 1000.0 + 2000.0);
-        close(expected(&plan, 0.0, 10.0), 1000.0);
-        close(expected(&plan, 5.0, 15.0), 500.0 + 5.0 * 150.0);
-        close(expected(&plan, 15.0, 20.0), 5.0 * 250.0);
-        close(expected(&plan, 20.0, 30.0), 0.0);
-        assert_eq!(expected(&testing::closed_plan(8), 0.0, 1.0), None);
+        close(expected(&plan.load.model, 0.0, 20.0), 1000.0 + 2000.0);
+        close(expected(&plan.load.model, 0.0, 10.0), 1000.0);
+        close(expected(&plan.load.model, 5.0, 15.0), 500.0 + 5.0 * 150.0);
+        close(expected(&plan.load.model, 15.0, 20.0), 5.0 * 250.0);
+        close(expected(&plan.load.model, 20.0, 30.0), 0.0);
+        assert_eq!(expected(&testing::closed_plan(8).load.model, 0.0, 1.0), None);
     }
 
     #[test]

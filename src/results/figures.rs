@@ -1,7 +1,7 @@
 //! From statistics to the values of columns: one way for intervals, summaries and screens.
 
 use crate::plan::Plan;
-use crate::results::facts::{commands_known, reasons_known, rounded};
+use crate::results::facts::{Scope, commands_known, reasons_known, rounded};
 use crate::stats::{Latencies, OpStats, ratio};
 
 /// Statistics, with what is known of them. A field is `None` where the way of counting cannot tell, or without data.
@@ -44,9 +44,9 @@ impl Quantiles {
 }
 
 impl<'a> Figures<'a> {
-    /// Of one of a plan's operations, or of all together (`None`).
-    pub fn new(plan: &Plan, operation: Option<usize>, stats: &'a OpStats) -> Self {
-        Self { stats, commands_known: commands_known(plan, operation), reasons_known: reasons_known(plan) }
+    /// Of one of a plan's operations, or of several together.
+    pub fn new(plan: &Plan, whose: impl Into<Scope>, stats: &'a OpStats) -> Self {
+        Self { stats, commands_known: commands_known(plan, whose), reasons_known: reasons_known(plan) }
     }
 
     /// Round trips of attempts that were served. Pool events alone tell one only where the end of a call is that of its

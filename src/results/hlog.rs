@@ -1,5 +1,5 @@
 //! `latency.hlog`: whole distributions, as an HdrHistogram V2 interval log with values in microseconds. A line holds ten
-//! seconds of one tag, `trial/segment/operation/measure`, or `trial/segment/role/staleness` of servers; the time is of the interval's start since the epoch.
+//! seconds of one tag, `trial/segment/operation/measure` (of several clients `client.operation`), or `trial/segment/role/staleness` of servers; the time is of the interval's start since the epoch.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -1,12 +1,12 @@
 //! An interval as rows of `intervals.csv`.
 
 use super::accumulated::GeneratorSummary;
-use super::facts::{ALL, CLIENT, TrialFacts, is_open, operations, per_second, rounded, seconds};
+use super::facts::{Scope, TrialFacts, per_second, rounded, seconds};
 use super::figures::{Figures, Quantiles};
 use super::tables::IntervalRow;
 use crate::plan::Plan;
 use crate::plan::timeline::Segment;
-use crate::snapshot::{Generator, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::stats::OpStats;
 
 /// Everything that the rows of one interval have in common.
@@ -23,19 +23,18 @@ pub(crate) struct Interval<'a> {
     pub open: &'a [u64],
 }
 
-/// Hands out a row for each operation, and one for all of them: percentiles do not add.
+/// Hands out a row for each operation, for each of several clients, and for all of them: percentiles do not add.
 pub(crate) fn for_each_row<E>(
     interval: Interval<'_>,
     mut take: impl FnMut(&IntervalRow<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let plan = &interval.facts.plan;
-    let mut all = OpStats::default();
-    for (i, name) in operations(plan) {
-        let stats = merged(interval.snapshot, i);
-        take(&row(plan, interval, name, Some(i), &stats))?;
-        all.merge(&stats);
-    }
-    take(&row(plan, interval, ALL, None, &all))
+    let each: Vec<OpStats> = (0..plan.operations.len()).map(|i| merged(interval.snapshot, i)).collect();
+    Scope::every(plan).into_iter().try_for_each(|scope| {
+        let mut stats = OpStats::default();
+        each[scope.operations(plan)].iter().for_each(|own| stats.merge(own));
+        take(&row(plan, interval, scope, &stats))
+    })
 }
 
 /// What happened to one operation, whichever segment it was meant for.
@@ -49,26 +48,25 @@ pub(crate) fn merged(snapshot: &Snapshot, operation: usize) -> OpStats {
     sum
 }
 
-fn row<'a>(
-    plan: &Plan,
-    interval: Interval<'a>,
-    name: &'a str,
-    operation: Option<usize>,
-    stats: &OpStats,
-) -> IntervalRow<'a> {
+fn row<'a>(plan: &'a Plan, interval: Interval<'a>, scope: Scope, stats: &OpStats) -> IntervalRow<'a> {
     let Interval { snapshot, open, .. } = interval;
-    let figures = Figures::new(plan, operation, stats);
+    let figures = Figures::new(plan, scope, stats);
     let (latency, service) = (Quantiles::of(&stats.latency), Quantiles::of(&stats.service));
     let failed = Quantiles::of(&stats.failed_latency);
     let (served, rejected) = (figures.served(), Quantiles::of(&stats.attempt_rejected));
     let length_s = seconds(snapshot.end_ns.saturating_sub(snapshot.start_ns));
-    let open_of = |open: &[u64]| match operation {
-        Some(i) => open.get(i).copied().unwrap_or(0),
-        None => open.iter().sum(),
+    let open_of = |open: &[u64]| open.get(scope.operations(plan)).map_or(0, |own| own.iter().sum());
+    // The generator is one for all operations of a client, and what restrains them restrains all alike. Processors and
+    // memory are those of all clients together.
+    let (generator, flow) = match scope {
+        Scope::Operation(_) => (None, None),
+        Scope::Client(client) => {
+            let state = snapshot.clients.get(client);
+            (state.map(|state| &state.generator), state.map(|state| &state.flow))
+        }
+        Scope::All => (Some(&snapshot.generator), Some(&snapshot.flow)),
     };
-    // The generator is one for all operations.
-    let generator = |of: fn(&Generator) -> u64| operation.is_none().then(|| of(&snapshot.generator));
-    let whole = GeneratorSummary::of(snapshot);
+    let whole = (scope == Scope::All).then(|| GeneratorSummary::of(snapshot));
     let outcomes = stats.outcomes;
     IntervalRow {
         run_id: interval.run_id,
@@ -79,8 +77,8 @@ fn row<'a>(
         interval_s: length_s,
         phase: interval.segment.phase.name(),
         segment: &interval.segment.name,
-        client: CLIENT,
-        op: name,
+        client: scope.client(plan),
+        op: scope.op(plan),
         open_at_start: open_of(open),
         offered: stats.offered,
         ops_ok: outcomes.ok,
@@ -99,9 +97,9 @@ fn row<'a>(
         app_retries: stats.app_retries(),
         rejected: figures.rejected(),
         retargeted: figures.retargeted(),
-        in_flight: generator(|g| g.in_flight),
-        generator_workers: generator(|g| g.workers),
-        offered_ops_per_s: per_second(stats.offered, length_s).filter(|_| is_open(plan)),
+        in_flight: generator.map(|g| g.in_flight),
+        generator_workers: generator.map(|g| g.workers),
+        offered_ops_per_s: per_second(stats.offered, length_s).filter(|_| scope.is_open(plan)),
         goodput_ops_per_s: per_second(outcomes.ok, length_s),
         error_rate: stats.error_rate().map(|r| rounded(r, 6)),
         amplification: figures.amplification(),
@@ -125,20 +123,19 @@ fn row<'a>(
         attempt_rejected_p50_us: rejected.p50,
         attempt_rejected_p99_us: rejected.p99,
         checkout_p99_us: stats.checkout.percentile_us(0.99),
-        behind_ms: generator(|g| g.behind_ns).map(milliseconds),
+        behind_ms: generator.map(|g| milliseconds(g.behind_ns)),
         lag_p99_us: stats.lag.percentile_us(0.99),
-        cpu_us_per_op: whole.cpu_us_per_op().filter(|_| operation.is_none()),
-        cpu_share: whole.cpu_share().filter(|_| operation.is_none()).map(|share| rounded(share, 3)),
+        cpu_us_per_op: whole.and_then(|whole| whole.cpu_us_per_op()),
+        cpu_share: whole.and_then(|whole| whole.cpu_share()).map(|share| rounded(share, 3)),
         // None at all is no measurement: the load was simulated.
-        rss_bytes: generator(|g| g.rss_bytes).filter(|&bytes| bytes > 0),
+        rss_bytes: whole.map(|whole| whole.rss_max_bytes).filter(|&bytes| bytes > 0),
         late_ok: stats.late.ok,
         late_failed: stats.late.failed,
         late_lost: stats.late.lost,
-        // What restrains them restrains all alike.
-        flow_limit: snapshot.flow.limit.filter(|_| operation.is_none()),
-        breaker: snapshot.flow.breaker.as_deref().filter(|_| operation.is_none()),
-        spool_depth: snapshot.flow.spooled.filter(|_| operation.is_none()),
-        queue_depth: snapshot.flow.queued.filter(|_| operation.is_none()),
+        flow_limit: flow.and_then(|flow| flow.limit),
+        breaker: flow.and_then(|flow| flow.breaker.as_deref()),
+        spool_depth: flow.and_then(|flow| flow.spooled),
+        queue_depth: flow.and_then(|flow| flow.queued),
     }
 }
 

@@ -1,11 +1,11 @@
 //! What people must know to read a trial's numbers.
 
-use super::facts::{TrialFacts, is_open, per_second, reasons_known, seconds};
+use super::facts::{Scope, TrialFacts, per_second, reasons_known, seconds};
 use super::figures::ended;
 use super::summary::{OpSummary, SegmentSummary};
 use crate::plan::load::Model;
 use crate::plan::timeline::{nanos, on_time};
-use crate::plan::{Flow, Overload};
+use crate::plan::{ClientGroup, Flow, Overload, Plan};
 use crate::stats::{OpStats, ratio};
 
 /// A target missed by more than this share is told.
@@ -61,9 +61,7 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
                 .to_owned(),
         );
     }
-    if !is_open(&facts.plan) {
-        notes.push("closed: latency omits waiting".to_owned());
-    }
+    notes.extend(closed(&facts.plan));
     if !reasons_known(&facts.plan) {
         notes.push(
             "attempts were counted by pool events alone: why they failed is unknown, as are the retries of operations \
@@ -77,9 +75,23 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
     notes
 }
 
+/// Who waits for an answer before the next operation is due.
+fn closed(plan: &Plan) -> Option<String> {
+    let closed = |group: &&ClientGroup| matches!(group.model, Model::Closed { .. });
+    let clients: Vec<&str> = plan.clients.iter().filter(closed).map(|group| group.name.as_str()).collect();
+    match plan.load.model {
+        Model::Open { .. } => None,
+        Model::Closed { .. } if clients.len() == plan.clients.len() => {
+            Some("closed: latency omits waiting".to_owned())
+        }
+        Model::Closed { .. } => Some(format!("closed: latency omits waiting for {}", clients.join(", "))),
+    }
+}
+
 /// Operations that failed whenever they were tried: a mistake in them, more likely than overload.
 fn never_ok(whole: &SegmentSummary) -> Option<String> {
-    let never = |op: &&OpSummary| op.operation.is_some() && op.stats.outcomes.ok == 0 && ended(&op.stats) > 0;
+    let of_one = |op: &OpSummary| matches!(op.scope, Scope::Operation(_));
+    let never = |op: &&OpSummary| of_one(op) && op.stats.outcomes.ok == 0 && ended(&op.stats) > 0;
     let each: Vec<String> = whole.operations.iter().filter(never).map(|op| op.name.clone()).collect();
     (!each.is_empty()).then(|| {
         format!(
@@ -159,7 +171,7 @@ fn limit(facts: &TrialFacts, whole: &SegmentSummary) -> (String, bool) {
     match facts.plan.load.model {
         _ if saturated(facts, whole) => ("the load generator's processors were the limit".to_owned(), true),
         _ if pool => ("connections were the limit (maxPoolSize)".to_owned(), true),
-        _ if restrained(&facts.plan.flow) => {
+        _ if flows(&facts.plan).any(restrained) => {
             ("what the application lets go ([flow]) was the limit".to_owned(), false)
         }
         Model::Open { max_in_flight, .. } if whole.generator.in_flight_max >= u64::from(max_in_flight) => {
@@ -169,6 +181,11 @@ fn limit(facts: &TrialFacts, whole: &SegmentSummary) -> (String, bool) {
         }
         _ => ("the servers' answers were the limit".to_owned(), false),
     }
+}
+
+/// What the application of each client does.
+fn flows(plan: &Plan) -> impl Iterator<Item = &Flow> {
+    plan.clients.iter().map(|group| &group.flow).chain([&plan.flow])
 }
 
 /// Whether the application keeps operations back by itself.

@@ -4,14 +4,14 @@ use super::accumulated::Accumulated;
 use super::csv_file::{CsvFile, columns};
 use super::dead_letters::{self, DeadLetterFile};
 use super::end_tables::EndTables;
-use super::facts::{TrialFacts, signed_seconds};
+use super::facts::{Scope, TrialFacts, signed_seconds};
 use super::hlog::HistogramLog;
 use super::intervals::{self, Interval};
 use super::notes::missed;
 use super::shard_log::{Begin, End, FILE, Line, ShardLog};
 use super::tables::{EventRow, IntervalRow, ServerRow};
 use super::writer::{Batch, Sink};
-use super::{EndFacts, Error, RunDirectory, Summary, runs_csv, servers, staleness, trial_rows};
+use super::{EndFacts, Error, RunDirectory, Summary, runs_csv, scope, servers, staleness, trial_rows};
 use crate::plan::timeline::{index_at, nanos};
 use crate::snapshot::{Event, Totals};
 
@@ -101,8 +101,8 @@ impl Sink for Recording {
         self.dead_letters.add(&self.facts, &snapshot.dead_letters)?;
         for (&(segment, operation), stats) in &snapshot.cells {
             let segment = self.sums.segments.get(segment).map(|s| &*s.name).unwrap_or_default();
-            let operation = self.facts.plan.operations.get(operation).map(|o| &*o.name).unwrap_or_default();
-            self.log.add(self.facts.trial, segment, operation, stats);
+            let operation = scope::tag(&Scope::Operation(operation).title(&self.facts.plan));
+            self.log.add(self.facts.trial, segment, &operation, stats);
         }
         for (role, times) in staleness::by_role(&batch.servers) {
             self.log.add_staleness(self.facts.trial, &interval.segment.name, role, times);

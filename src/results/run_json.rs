@@ -6,7 +6,7 @@ use std::io::Write;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::facts::reasons_known;
+use super::facts::{Scope, reasons_known};
 use super::figures::Breakdown;
 use super::summary::{SegmentSummary, Summary};
 use super::tables::SCHEMA_VERSION;
@@ -101,7 +101,7 @@ fn trial(summary: &Summary) -> Value {
     let facts = &summary.facts;
     let params: Map<_, _> = facts.params.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     let knobs: Map<_, _> = facts.knobs.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-    let names = facts.plan.operations.iter().map(|o| o.name.clone());
+    let names = (0..facts.plan.operations.len()).map(|i| Scope::Operation(i).title(&facts.plan));
     let ended: Map<_, _> = names.zip(summary.totals.ended.iter().map(|&n| json!(n))).collect();
     json!({
         "trial": facts.trial,

@@ -6,9 +6,7 @@ use jiff::Timestamp;
 
 use super::accumulated::{Accumulated, GeneratorSummary};
 use super::checks::{Check, checks};
-use super::facts::{
-    ALL, Early, EndFacts, TrialFacts, expected, operations, per_second, rounded, seconds, share,
-};
+use super::facts::{ALL, Early, EndFacts, Scope, TrialFacts, expected, per_second, rounded, seconds};
 use super::figures::Figures;
 use super::notes::notes;
 use super::recovery::Recovery;
@@ -71,19 +69,21 @@ pub struct SegmentSummary {
     pub name: String,
     /// How long it lasted: for a cut run only what ran.
     pub duration_s: f64,
-    /// In the plan's order, and `all` last.
+    /// In the plan's order, and `all` last; each of several clients' is followed by the client's as a whole.
     pub operations: Vec<OpSummary>,
     /// How the load generator fared meanwhile.
     pub generator: GeneratorSummary,
 }
 
-/// One operation in one segment.
+/// One operation, or several together, in one segment.
 #[derive(Clone, Debug)]
 pub struct OpSummary {
-    /// Its name, or `all`.
+    /// Its name, or `all`; with that of its client where there are several.
     pub name: String,
-    /// Its position in the plan; `None` for `all`.
-    pub operation: Option<usize>,
+    /// Whose it is.
+    pub scope: Scope,
+    /// The longest that an operation was due without having been started; `None` of one operation.
+    pub behind_max_ns: Option<u64>,
     /// What the plan asked for; `None` in the closed model.
     pub target_ops_per_s: Option<f64>,
     /// What ended well within the segment by the clock, per second, whenever it was due. Beside the goodput, which counts
@@ -96,7 +96,7 @@ pub struct OpSummary {
 impl OpSummary {
     /// The values of its columns.
     pub fn figures(&self, plan: &Plan) -> Figures<'_> {
-        Figures::new(plan, self.operation, &self.stats)
+        Figures::new(plan, self.scope, &self.stats)
     }
 }
 
@@ -210,7 +210,7 @@ fn common_errors(plan: &Plan, sums: &Accumulated) -> Vec<CommonError> {
     let mut common: Vec<ErrorCount> = common.into_values().collect();
     // The sort is stable: what is as common stays in the plan's order.
     common.sort_by_key(|error| std::cmp::Reverse(error.count));
-    let name = |operation: usize| plan.operations.get(operation).map(|o| o.name.clone()).unwrap_or_default();
+    let name = |operation: usize| Scope::Operation(operation).title(plan);
     let told = common.into_iter().take(ERRORS_TOLD);
     told.map(|ErrorCount { operation, class, count, example, .. }| CommonError {
         operation: name(operation),
@@ -237,30 +237,43 @@ fn segments(plan: &Plan, sums: &Accumulated, stopped_ns: Option<u64>) -> Vec<Seg
 
 fn segment(plan: &Plan, sums: &Accumulated, name: &str, parts: &[usize], ran_ns: u64) -> SegmentSummary {
     let warmup_ns = nanos(plan.load.warmup.duration());
-    let (mut length_ns, mut wanted) = (0, Some(0.0));
+    let mut ran = Vec::new();
     let mut generator = GeneratorSummary::default();
     for &part in parts {
         let (start, end) = (sums.segments[part].start_ns, sums.segments[part].end_ns.min(ran_ns));
         if start < end {
-            length_ns += end - start;
-            let more = expected(plan, seconds(start - warmup_ns), seconds(end - warmup_ns));
-            wanted = wanted.zip(more).map(|(a, b)| a + b);
+            ran.push((start, end));
         }
         generator.merge(&sums.generator[part]);
     }
-    let duration_s = seconds(length_ns);
-    let target =
-        wanted.filter(|_| duration_s > 0.0 && super::facts::is_open(plan)).map(|wanted| wanted / duration_s);
-    let one = |name: &str, operation: Option<usize>| OpSummary {
-        name: name.to_owned(),
-        operation,
-        completed_ops_per_s: per_second(sums.completed(parts, operation), seconds(generator.length_ns)),
-        target_ops_per_s: target.map(|t| rounded(t * operation.map_or(1.0, |i| share(plan, i)), 3)),
-        stats: sums.merged(parts, operation),
+    let duration_s = seconds(ran.iter().map(|(start, end)| end - start).sum());
+    let target = |scope: Scope| -> Option<f64> {
+        let wanted = ran.iter().map(|(start, end)| {
+            expected(scope.model(plan), seconds(start - warmup_ns), seconds(end - warmup_ns))
+        });
+        let wanted: f64 = wanted.sum::<Option<f64>>().filter(|_| duration_s > 0.0 && scope.is_open(plan))?;
+        Some(rounded(wanted / duration_s * scope.share(plan), 3))
     };
-    let mut all: Vec<OpSummary> = operations(plan).map(|(i, name)| one(name, Some(i))).collect();
-    all.push(one(ALL, None));
-    SegmentSummary { name: name.to_owned(), duration_s, operations: all, generator }
+    let behind_max_ns = |scope: Scope| match scope {
+        Scope::Operation(_) => None,
+        Scope::Client(client) => {
+            parts.iter().filter_map(|&part| sums.behind.get(&(part, client))).max().copied()
+        }
+        Scope::All => Some(generator.behind_max_ns),
+    };
+    let one = |scope: Scope| {
+        let operations = scope.operations(plan);
+        OpSummary {
+            name: scope.title(plan),
+            scope,
+            behind_max_ns: behind_max_ns(scope),
+            completed_ops_per_s: per_second(sums.completed(parts, &operations), seconds(generator.length_ns)),
+            target_ops_per_s: target(scope),
+            stats: sums.merged_of(parts, &operations),
+        }
+    };
+    let operations = Scope::every(plan).into_iter().map(one).collect();
+    SegmentSummary { name: name.to_owned(), duration_s, operations, generator }
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use super::TrialFacts;
 use crate::plan::Driver;
 use crate::plan::load::{Arrivals, Load, Model, Stage};
 use crate::plan::operation::{Find, RunCommand};
-use crate::plan::{Action, Attempts, Data, FailCommand, Fault, Members, Operation, Overload, Plan, Template};
+use crate::plan::{
+    Action, Attempts, ClientGroup, Data, FailCommand, Fault, Members, Operation, Overload, Plan, Template,
+};
 use crate::snapshot::{DeadLetters, FlowState, Generator, Snapshot};
 use crate::stats::{OpStats, Outcomes};
 use crate::thresholds::Thresholds;
@@ -78,7 +80,29 @@ pub(crate) fn plan_with_stages(stages: &[(u64, f64, f64)]) -> Plan {
         thresholds: Thresholds::default(),
         model: None,
         shard: None,
+        clients: Vec::new(),
+        turn: None,
     }
+}
+
+/// Two client groups: critical, open at 60/s, with read (3 of 4) and scan; and batch, four workers that read.
+pub(crate) fn groups_plan() -> Plan {
+    let mut plan = plan_with_stages(&[(60, 60.0, 60.0)]);
+    plan.operations.truncate(2);
+    plan.operations.push(operation("read", 1, Action::FindOne(find())));
+    let group = |name: &str, operations, model| ClientGroup {
+        name: name.to_owned(),
+        operations,
+        model,
+        client: Vec::new(),
+        timeout: crate::plan::Timeout::default(),
+        backoff: None,
+        flow: crate::plan::Flow::default(),
+    };
+    let open = plan.load.model.clone();
+    plan.clients = vec![group("critical", 0..2, open), group("batch", 2..3, Model::Closed { workers: 4 })];
+    plan.load.model = Model::Closed { workers: 4 };
+    plan
 }
 
 /// The same in the closed model.
@@ -166,6 +190,7 @@ pub(crate) fn snapshot<const N: usize>(
         flow: FlowState::default(),
         events: Vec::new(),
         dead_letters: DeadLetters::default(),
+        clients: Vec::new(),
         generator: Generator {
             cpu_ns: SECOND / 10,
             rss_bytes: 1 << 20,

@@ -2,7 +2,7 @@
 //! `staleness.csv` and `runs.csv`.
 
 use super::accumulated::Accumulated;
-use super::facts::{CLIENT, commands_known, is_open, model_name, per_second, rounded, seconds, workers};
+use super::facts::{Scope, commands_known, per_second, rounded, seconds};
 use super::figures::Quantiles;
 use super::intervals::milliseconds;
 use super::summary::{OpSummary, SegmentSummary, Summary};
@@ -27,7 +27,7 @@ pub(crate) fn summary_row(summary: &Summary, segment: &SegmentSummary, operation
     let (served, rejected) = (figures.served(), Quantiles::of(&stats.attempt_rejected));
     let overshoot = Quantiles::of(&stats.overshoot);
     // The generator is one for all operations.
-    let generator = operation.operation.is_none().then_some(&segment.generator);
+    let generator = (operation.scope == Scope::All).then_some(&segment.generator);
     let outcomes = stats.outcomes;
     SummaryRow {
         schema_version: SCHEMA_VERSION,
@@ -36,15 +36,15 @@ pub(crate) fn summary_row(summary: &Summary, segment: &SegmentSummary, operation
         variant: facts.variant.clone(),
         repeat: facts.repeat,
         segment: segment.name.clone(),
-        client: CLIENT.to_owned(),
-        op: operation.name.clone(),
+        client: operation.scope.client(plan).to_owned(),
+        op: operation.scope.op(plan).to_owned(),
         driver: facts.driver.name.clone(),
         driver_version: facts.driver.version.clone(),
         server_version: facts.server_version(),
         mechanism: facts.mechanism.clone(),
-        model: model_name(plan).to_owned(),
+        model: operation.scope.model_name(plan).to_owned(),
         target_ops_per_s: operation.target_ops_per_s,
-        workers: workers(plan),
+        workers: operation.scope.workers(plan),
         duration_s: segment.duration_s,
         offered: stats.offered,
         ops_ok: outcomes.ok,
@@ -55,7 +55,8 @@ pub(crate) fn summary_row(summary: &Summary, segment: &SegmentSummary, operation
         ops_parked: outcomes.parked,
         ops_not_started: outcomes.not_started,
         ops_in_flight: outcomes.in_flight,
-        offered_ops_per_s: per_second(stats.offered, segment.duration_s).filter(|_| is_open(plan)),
+        offered_ops_per_s: per_second(stats.offered, segment.duration_s)
+            .filter(|_| operation.scope.is_open(plan)),
         goodput_ops_per_s: per_second(outcomes.ok, segment.duration_s),
         error_rate: stats.error_rate().map(|r| rounded(r, 6)),
         loss_rate: stats.loss_rate().map(|r| rounded(r, 6)),
@@ -87,7 +88,7 @@ pub(crate) fn summary_row(summary: &Summary, segment: &SegmentSummary, operation
         attempt_rejected_p50_us: rejected.p50,
         attempt_rejected_p99_us: rejected.p99,
         checkout_p99_us: stats.checkout.percentile_us(0.99),
-        behind_max_ms: generator.map(|g| milliseconds(g.behind_max_ns)),
+        behind_max_ms: operation.behind_max_ns.map(milliseconds),
         lag_p99_us: stats.lag.percentile_us(0.99),
         cpu_us_per_op: generator.and_then(|g| g.cpu_us_per_op()),
         rss_max_bytes: generator.map(|g| g.rss_max_bytes).filter(|&bytes| bytes > 0),
@@ -105,14 +106,14 @@ pub(crate) fn summary_row(summary: &Summary, segment: &SegmentSummary, operation
 /// Of `retries.csv`; operations whose commands are unknown have none.
 pub(crate) fn retries(summary: &Summary) -> impl Iterator<Item = RetriesRow<'_>> {
     let each = summary.segments.iter().flat_map(|s| s.operations.iter().map(move |o| (s, o)));
-    each.filter(|(_, o)| commands_known(&summary.facts.plan, o.operation)).flat_map(|(segment, operation)| {
+    each.filter(|(_, o)| commands_known(&summary.facts.plan, o.scope)).flat_map(|(segment, operation)| {
         operation.stats.by_retries.iter().map(|(&retries, stats)| RetriesRow {
             run_id: &summary.run_id,
             trial: summary.facts.trial,
             variant: &summary.facts.variant,
             segment: &segment.name,
-            client: CLIENT,
-            op: &operation.name,
+            client: operation.scope.client(&summary.facts.plan),
+            op: operation.scope.op(&summary.facts.plan),
             retries,
             ops_ok: stats.ok,
             ops_failed: stats.failed,
@@ -126,13 +127,13 @@ pub(crate) fn retries(summary: &Summary) -> impl Iterator<Item = RetriesRow<'_>>
 /// Of `backoff.csv`; operations whose commands are unknown have none.
 pub(crate) fn backoff(summary: &Summary) -> impl Iterator<Item = BackoffRow<'_>> {
     let each = summary.whole().operations.iter();
-    each.filter(|o| commands_known(&summary.facts.plan, o.operation)).flat_map(|operation| {
+    each.filter(|o| commands_known(&summary.facts.plan, o.scope)).flat_map(|operation| {
         operation.stats.backoff.iter().map(|(&retry, times)| BackoffRow {
             run_id: &summary.run_id,
             trial: summary.facts.trial,
             variant: &summary.facts.variant,
-            client: CLIENT,
-            op: &operation.name,
+            client: operation.scope.client(&summary.facts.plan),
+            op: operation.scope.op(&summary.facts.plan),
             retry,
             count: times.count(),
             backoff_mean_us: times.mean_us(),
@@ -145,7 +146,7 @@ pub(crate) fn backoff(summary: &Summary) -> impl Iterator<Item = BackoffRow<'_>>
 
 /// Of `errors.csv`.
 pub(crate) fn errors<'a>(summary: &'a Summary, sums: &'a Accumulated) -> impl Iterator<Item = ErrorRow<'a>> {
-    let names: Vec<&str> = summary.facts.plan.operations.iter().map(|o| &*o.name).collect();
+    let plan = &summary.facts.plan;
     sums.errors.values().map(move |error| {
         let segment = sums.segments.get(error.segment);
         ErrorRow {
@@ -154,8 +155,8 @@ pub(crate) fn errors<'a>(summary: &'a Summary, sums: &'a Accumulated) -> impl It
             variant: &summary.facts.variant,
             phase: segment.map(|s| s.phase.name()).unwrap_or_default(),
             segment: segment.map(|s| &*s.name).unwrap_or_default(),
-            client: CLIENT,
-            op: names.get(error.operation).copied().unwrap_or_default(),
+            client: Scope::Operation(error.operation).client(plan),
+            op: Scope::Operation(error.operation).op(plan),
             level: match error.level {
                 ErrorLevel::Attempt => "attempt",
                 ErrorLevel::Operation => "operation",

@@ -281,6 +281,7 @@ impl Tally {
             flow: FlowState::default(),
             events: Vec::new(),
             dead_letters: DeadLetters::default(),
+            clients: Vec::new(),
             generator,
         };
         self.sequence += 1;

@@ -1,6 +1,8 @@
 //! The same interval as several processes saw it, each with a part of the load, made one.
 
-use super::{FlowState, Snapshot};
+use std::collections::BTreeMap;
+
+use super::{FlowState, ServerStats, Snapshot};
 
 impl Snapshot {
     /// Adds what another process did in the same time. Everything adds up, connections, memory and processors included; how
@@ -12,25 +14,14 @@ impl Snapshot {
         for (ours, theirs) in self.open.iter_mut().zip(&other.open) {
             *ours += theirs;
         }
-        for theirs in other.servers {
-            match self.servers.iter_mut().find(|ours| ours.address == theirs.address) {
-                Some(ours) => {
-                    let connections_open = ours.connections_open + theirs.connections_open;
-                    ours.merge_after(&theirs);
-                    ours.connections_open = connections_open;
-                }
-                None => self.servers.push(theirs),
-            }
-        }
+        self.add_servers(other.servers);
         for theirs in other.errors {
             match self.errors.iter_mut().find(|ours| ours.is_like(&theirs)) {
                 Some(ours) => ours.merge(&theirs),
                 None => self.errors.push(theirs),
             }
         }
-        for (name, count) in other.orphans {
-            *self.orphans.entry(name).or_default() += count;
-        }
+        self.add_orphans(other.orphans);
         let sum = |ours: Option<u64>, theirs: Option<u64>| Some(ours? + theirs?);
         self.flow = FlowState {
             limit: self.flow.limit.zip(other.flow.limit).map(|(ours, theirs)| ours + theirs),
@@ -47,6 +38,27 @@ impl Snapshot {
         ours.behind_ns = ours.behind_ns.max(theirs.behind_ns);
         ours.workers += theirs.workers;
         ours.in_flight += theirs.in_flight;
+    }
+
+    /// Adds what another client of the same servers saw of them.
+    pub(super) fn add_servers(&mut self, servers: Vec<ServerStats>) {
+        for theirs in servers {
+            match self.servers.iter_mut().find(|ours| ours.address == theirs.address) {
+                Some(ours) => {
+                    let connections_open = ours.connections_open + theirs.connections_open;
+                    ours.merge_after(&theirs);
+                    ours.connections_open = connections_open;
+                }
+                None => self.servers.push(theirs),
+            }
+        }
+    }
+
+    /// Adds commands that another client sent outside any operation.
+    pub(super) fn add_orphans(&mut self, orphans: BTreeMap<String, u64>) {
+        for (name, count) in orphans {
+            *self.orphans.entry(name).or_default() += count;
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Two intervals in a row made one, for a reader that cannot keep up.
 
-use super::{ErrorCount, PoolCounts, ServerFacts, ServerStats, Snapshot, StalenessStats};
+use super::{ErrorCount, Generator, PoolCounts, ServerFacts, ServerStats, Snapshot, StalenessStats};
 
 impl Snapshot {
     /// Makes this interval longer by the one that follows it. Counts add up and nothing is lost but the boundary between
@@ -23,18 +23,26 @@ impl Snapshot {
                 None => self.errors.push(theirs),
             }
         }
-        for (name, count) in next.orphans {
-            *self.orphans.entry(name).or_default() += count;
-        }
-        self.generator.cpu_ns += next.generator.cpu_ns;
-        // These two are looked at for their worst, which a merge must not hide.
-        self.generator.rss_bytes = self.generator.rss_bytes.max(next.generator.rss_bytes);
-        self.generator.behind_ns = self.generator.behind_ns.max(next.generator.behind_ns);
+        self.add_orphans(next.orphans);
+        self.generator.merge_after(next.generator);
         self.flow = next.flow;
         self.events.extend(next.events);
         self.dead_letters.merge(next.dead_letters);
-        self.generator.workers = next.generator.workers;
-        self.generator.in_flight = next.generator.in_flight;
+        for (ours, theirs) in self.clients.iter_mut().zip(next.clients) {
+            ours.generator.merge_after(theirs.generator);
+            ours.flow = theirs.flow;
+        }
+    }
+}
+
+impl Generator {
+    fn merge_after(&mut self, next: Self) {
+        self.cpu_ns += next.cpu_ns;
+        // These two are looked at for their worst, which a merge must not hide.
+        self.rss_bytes = self.rss_bytes.max(next.rss_bytes);
+        self.behind_ns = self.behind_ns.max(next.behind_ns);
+        self.workers = next.workers;
+        self.in_flight = next.in_flight;
     }
 }
 
@@ -160,6 +168,7 @@ mod tests {
             flow: FlowState::default(),
             events: Vec::new(),
             dead_letters: DeadLetters::default(),
+            clients: Vec::new(),
             generator: Generator {
                 cpu_ns: 5,
                 rss_bytes: 100 - sequence,

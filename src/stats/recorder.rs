@@ -388,6 +388,7 @@ impl Recorder {
             flow: application.flow,
             events: application.events,
             dead_letters: application.dead_letters,
+            clients: Vec::new(),
         };
         self.sequence += 1;
         self.start_ns = end_ns;

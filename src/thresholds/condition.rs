@@ -12,7 +12,8 @@ use crate::units::{Percent, Rate, Span};
 pub const ALL: &str = "all";
 
 /// What a condition looks like.
-const SYNTAX: &str = "[segment.NAME.][op.NAME.]METRIC < LIMIT, with < <= > or >=, like latency_p99 > 50ms";
+const SYNTAX: &str =
+    "[segment.NAME.][client.NAME.][op.NAME.]METRIC < LIMIT, with < <= > or >=, like latency_p99 > 50ms";
 
 /// A figure of a trial, held against a limit. It is data alone: whom it belongs to says what it is good for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,8 @@ const SYNTAX: &str = "[segment.NAME.][op.NAME.]METRIC < LIMIT, with < <= > or >=
 pub struct Condition {
     /// The measured segment whose figure it is; `all` for the whole measured time.
     pub segment: String,
+    /// The client whose figure it is; `all` for all together, and for the only one there is.
+    pub client: String,
     /// The operation whose figure it is; `all` for all together.
     pub op: String,
     /// Which figure.
@@ -111,14 +114,16 @@ impl FromStr for Condition {
         };
         let mut name = figure.trim_end();
         let segment = scope(&mut name, "segment.");
+        let client = scope(&mut name, "client.");
         let op = scope(&mut name, "op.");
         let metric = Metric::named(name).ok_or_else(|| {
             let known = Metric::all().map(Metric::short);
             Mistake::unknown(name, format!("there is no metric `{name}`"), known)
         })?;
-        if metric.is_of_generator() && op != ALL {
+        let part = [("client", client), ("op", op)].into_iter().find(|(_, part)| *part != ALL);
+        if let (true, Some((kind, part))) = (metric.is_of_generator(), part) {
             let message = format!(
-                "`{name}` is the load generator's as a whole, so `{op}` has none: leave op.{op}. out"
+                "`{name}` is the load generator's as a whole, so `{part}` has none: leave {kind}.{part}. out"
             );
             return Err(Mistake::new(figure.trim_end(), message));
         }
@@ -127,6 +132,7 @@ impl FromStr for Condition {
             .map_err(|why| Mistake::new(written, format!("the limit of `{name}`: {why}")))?;
         Ok(Self {
             segment: segment.to_owned(),
+            client: client.to_owned(),
             op: op.to_owned(),
             metric,
             comparison,
@@ -136,7 +142,7 @@ impl FromStr for Condition {
     }
 }
 
-/// Takes `segment.NAME.` or `op.NAME.` off the front. Names have no dots in them.
+/// Takes `segment.NAME.`, `client.NAME.` or `op.NAME.` off the front. Names have no dots in them.
 fn scope<'t>(rest: &mut &'t str, prefix: &str) -> &'t str {
     let Some((name, after)) = rest.strip_prefix(prefix).and_then(|rest| rest.split_once('.')) else {
         return ALL;
@@ -168,7 +174,7 @@ fn limit_of(metric: Metric, text: &str) -> Result<f64, String> {
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (kind, name) in [("segment", &self.segment), ("op", &self.op)] {
+        for (kind, name) in [("segment", &self.segment), ("client", &self.client), ("op", &self.op)] {
             if name != ALL {
                 write!(f, "{kind}.{name}.")?;
             }
@@ -288,7 +294,8 @@ mod tests {
         ] {
             let written = shown.rsplit_once(['<', '>', '=']).unwrap().1.trim().to_owned();
             let (segment, op) = (segment.to_owned(), op.to_owned());
-            let wanted = Condition { segment, op, metric, comparison, limit, written };
+            let client = ALL.to_owned();
+            let wanted = Condition { segment, client, op, metric, comparison, limit, written };
             assert_eq!(read(text), wanted, "{text}");
             assert_eq!((wanted.to_string().as_str(), read(shown)), (shown, wanted));
         }

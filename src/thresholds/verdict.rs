@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use super::Condition;
 use crate::metric::Metric;
+use crate::results::facts::title;
 use crate::results::summary::{OpSummary, SegmentSummary};
 use crate::results::trial_rows::summary_row;
 use crate::results::{Early, Summary};
@@ -82,7 +83,8 @@ impl Condition {
     /// Whose figure it is.
     pub(super) fn place<'s>(&self, summary: &'s Summary) -> Option<(&'s SegmentSummary, &'s OpSummary)> {
         let segment = summary.segments.iter().find(|segment| segment.name == self.segment)?;
-        Some((segment, segment.operations.iter().find(|operation| operation.name == self.op)?))
+        let title = title(&self.client, &self.op);
+        Some((segment, segment.operations.iter().find(|operation| operation.name == title)?))
     }
 }
 

@@ -179,6 +179,7 @@ pub fn setup(first: &Setup, stand: &Stand, place: Place, since_go: Duration) -> 
     );
     Ok(Setup {
         target,
+        clients: Vec::new(),
         place,
         variant: format!("live {}", Variant::name(&changed)),
         params: params(first, &knobs),

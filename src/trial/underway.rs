@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::child;
 use super::staleness::Probing;
 use super::watch::{POOL_WEDGED, Watch};
-use super::{Ground, Keeping, REPORTS, Setup};
+use super::{Ground, Keeping, REPORTS, Setup, groups, options_of};
 use crate::control::Control;
 use crate::driver;
 use crate::engine::{self, parking::SPOOL};
@@ -38,7 +38,11 @@ impl Engine {
         let (sender, reports) = mpsc::channel(REPORTS);
         let (plan, uri) = (Arc::clone(&setup.plan), setup.target.uri.clone());
         let task = match &setup.plan.driver {
-            None => tokio::spawn(engine::run(plan, uri, requests, sender)),
+            None if plan.clients.is_empty() => tokio::spawn(engine::run(plan, uri, requests, sender)),
+            None => {
+                let uris = setup.clients.iter().map(|target| target.uri.clone()).collect();
+                tokio::spawn(groups::run(plan, uris, requests, sender))
+            }
             Some(driver) => {
                 let launch = driver::launch(driver)?;
                 tokio::spawn(child::run(launch, driver.clone(), plan, uri, requests, sender))
@@ -72,7 +76,7 @@ impl Engine {
             },
             params: setup.params.clone(),
             knobs: setup.knobs.clone(),
-            options: serde_json::to_value(&setup.target.options).unwrap_or_default(),
+            options: options_of(&setup.plan, &setup.target, &setup.clients),
             go: setup.plan.shard.and_then(|shard| shard.start_at).unwrap_or_else(Timestamp::now),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }

@@ -2,12 +2,13 @@
 
 use super::keys::Action;
 use super::model::Model;
+use crate::results::scope::Scope;
 
 /// What is shown of what is known.
 #[derive(Debug, Default)]
 pub struct App {
-    /// The operation whose numbers are shown; all of them together when there is none.
-    pub operation: Option<usize>,
+    /// Whose numbers are shown: an operation's, one of several clients', or everybody's.
+    pub whose: Scope,
     /// Whether the help lies over the panels.
     pub help: bool,
     /// What was known when the display was frozen.
@@ -21,7 +22,7 @@ impl App {
             Action::Freeze => {
                 self.frozen = if self.is_frozen() { None } else { Some(Box::new(model.clone())) };
             }
-            Action::NextOperation => self.operation = next(self.operation, model),
+            Action::NextOperation => self.whose = next(self.whose, model),
             Action::Help => self.help = !self.help,
             Action::Knob(_) | Action::Stop | Action::Leave | Action::Interrupt | Action::Suspend => {}
         }
@@ -38,10 +39,13 @@ impl App {
     }
 }
 
-/// All, then each operation that runs, then all again.
-fn next(operation: Option<usize>, model: &Model) -> Option<usize> {
-    let mut following = model.operations().map(|(i, _)| i).filter(|&i| operation.is_none_or(|now| i > now));
-    following.next()
+/// All, then each row of the table of operations, then all again.
+fn next(whose: Scope, model: &Model) -> Scope {
+    let rows = model.rows();
+    let now = rows.iter().position(|row| *row == whose);
+    // All is the last.
+    let next = now.filter(|now| now + 1 < rows.len()).map_or(0, |now| now + 1);
+    rows.get(next).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -56,7 +60,7 @@ mod tests {
         let mut seen = Vec::new();
         for _ in 0..4 {
             app.act(Action::NextOperation, &model);
-            seen.push(model.name(app.operation).to_owned());
+            seen.push(model.name(app.whose));
         }
         assert_eq!(seen, ["read", "scan", "all", "read"]);
     }

@@ -38,7 +38,7 @@ impl Counts {
     }
 }
 
-/// Some time and what was counted in it: of all operations first, then of each.
+/// Some time and what was counted in it: of all operations first, then of each, then of each of several clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Point {
     start_ns: u64,
@@ -68,7 +68,8 @@ pub struct History {
 }
 
 impl History {
-    /// Adds an interval that follows the last: counts of all operations, then of each, and the limit of concurrency.
+    /// Adds an interval that follows the last: counts of all operations, then of each, then of each of several clients; and
+    /// the limit of concurrency.
     pub fn add(&mut self, start_ns: u64, end_ns: u64, counts: Vec<Counts>, limit: Option<u32>) {
         if self.points.len() >= POINTS {
             self.halve();

@@ -3,21 +3,22 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::history::{Counts, History};
+use super::history::{Counts, History, Rates};
+use crate::plan::Plan;
 use crate::plan::load::Phase;
 use crate::plan::timeline::{Segment, index_at, nanos, on_time};
 use crate::results::TrialFacts;
 use crate::results::accumulated::{Accumulated, GeneratorSummary};
-use crate::results::facts::{operations, seconds};
+use crate::results::facts::{Scope, seconds};
 use crate::results::figures::Figures;
 use crate::results::intervals::merged;
-use crate::snapshot::{ErrorCount, Event, FlowState, Generator, ServerFacts, ServerStats, Snapshot};
+use crate::snapshot::{ErrorCount, Event, Generator, ServerFacts, ServerStats, Snapshot};
 use crate::stats::OpStats;
 
 /// The most events and messages that are kept.
 const EVENTS: usize = 200;
 
-/// Statistics over some time: of each of the plan's operations, and of all.
+/// Statistics over some time: of each of the plan's operations, of each of several clients, and of all.
 #[derive(Clone, Debug)]
 pub struct Window {
     /// What the time is called.
@@ -26,19 +27,31 @@ pub struct Window {
     pub length_s: f64,
     /// By position in the plan.
     operations: Vec<OpStats>,
+    /// By position in the plan, too.
+    clients: Vec<OpStats>,
     all: OpStats,
 }
 
 impl Window {
-    fn new(name: &str, length_s: f64, operations: Vec<OpStats>) -> Self {
-        let mut all = OpStats::default();
-        operations.iter().for_each(|stats| all.merge(stats));
-        Self { name: name.to_owned(), length_s, operations, all }
+    fn new(plan: &Plan, name: &str, length_s: f64, operations: Vec<OpStats>) -> Self {
+        let sum = |scope: Scope| {
+            let mut sum = OpStats::default();
+            operations[scope.operations(plan)].iter().for_each(|stats| sum.merge(stats));
+            sum
+        };
+        let clients = (0..plan.clients.len()).map(|client| sum(Scope::Client(client))).collect();
+        let all = sum(Scope::All);
+        Self { name: name.to_owned(), length_s, operations, clients, all }
     }
 
-    /// Of one operation, or of all.
-    pub fn of(&self, operation: Option<usize>) -> &OpStats {
-        operation.and_then(|o| self.operations.get(o)).unwrap_or(&self.all)
+    /// Of one operation, of one of several clients, or of all.
+    pub fn of(&self, whose: impl Into<Scope>) -> &OpStats {
+        let one = match whose.into() {
+            Scope::Operation(operation) => self.operations.get(operation),
+            Scope::Client(client) => self.clients.get(client),
+            Scope::All => None,
+        };
+        one.unwrap_or(&self.all)
     }
 }
 
@@ -71,8 +84,8 @@ pub struct Health {
     pub saturated: bool,
     /// Due operations wait for a worker.
     pub behind: bool,
-    /// How what the application does about rejection stands.
-    pub flow: FlowState,
+    /// How what the application does about rejection stands, in words.
+    pub flow: String,
 }
 
 /// Everything known of the trial that runs, and what stays of those before it. Times are nanoseconds since the first one's
@@ -164,14 +177,11 @@ impl Model {
         self.segment = snapshot.segment.min(self.sums.segments.len() - 1);
         let operations: Vec<OpStats> = (0..plan.operations.len()).map(|i| merged(snapshot, i)).collect();
         let length_s = seconds(snapshot.end_ns.saturating_sub(snapshot.start_ns));
-        let last = Window::new("last interval", length_s, operations);
-        let counts = std::iter::once(&last.all).chain(&last.operations).map(Counts::of).collect();
-        self.history.add(
-            self.base_ns + snapshot.start_ns,
-            self.base_ns + snapshot.end_ns,
-            counts,
-            snapshot.flow.limit,
-        );
+        let last = Window::new(plan, "last interval", length_s, operations);
+        let each = std::iter::once(&last.all).chain(&last.operations).chain(&last.clients);
+        let counts = each.map(Counts::of).collect();
+        let (from_ns, to_ns) = (self.base_ns + snapshot.start_ns, self.base_ns + snapshot.end_ns);
+        self.history.add(from_ns, to_ns, counts, snapshot.flow.limit);
         self.last = Some(last);
         self.part = Some(self.window(self.segment));
         let before = self.segment.checked_sub(1);
@@ -180,7 +190,7 @@ impl Model {
             self.servers.entry(server.address.clone()).or_default().seen = server.clone();
         }
         self.health.generator = snapshot.generator;
-        self.health.flow.clone_from(&snapshot.flow);
+        self.health.flow = snapshot.flow_in_words(&self.facts.plan);
         self.health.cpus = GeneratorSummary::of(snapshot).cpu_share();
     }
 
@@ -269,14 +279,25 @@ impl Model {
         self.base_ns + nanos(load.warmup.duration() + load.duration.duration())
     }
 
-    /// Positions and names of the operations that run.
-    pub fn operations(&self) -> impl Iterator<Item = (usize, &str)> {
-        operations(&self.facts.plan)
+    /// Whose figures can be shown: all that runs, and everything together last.
+    pub fn rows(&self) -> Vec<Scope> {
+        Scope::every(&self.facts.plan)
     }
 
-    /// What an operation, or all together, is called.
-    pub fn name(&self, operation: Option<usize>) -> &str {
-        operation.and_then(|o| self.facts.plan.operations.get(o)).map_or("all", |o| &o.name)
+    /// What that is called.
+    pub fn name(&self, whose: Scope) -> String {
+        whose.title(&self.facts.plan)
+    }
+
+    /// Rates between two times; `None` where nothing is known.
+    pub fn rates(&self, whose: Scope, from_ns: u64, to_ns: u64) -> Option<Rates> {
+        let place = match whose {
+            Scope::Operation(operation) => Some(operation),
+            // Clients come after the operations.
+            Scope::Client(client) => Some(self.facts.plan.operations.len() + client),
+            Scope::All => None,
+        };
+        self.history.rates(place, from_ns, to_ns)
     }
 
     /// Every error so far, by segment, operation, level and class.
@@ -285,8 +306,8 @@ impl Model {
     }
 
     /// Statistics with what is known of them.
-    pub fn figures<'a>(&self, operation: Option<usize>, stats: &'a OpStats) -> Figures<'a> {
-        Figures::new(&self.facts.plan, operation, stats)
+    pub fn figures<'a>(&self, whose: Scope, stats: &'a OpStats) -> Figures<'a> {
+        Figures::new(&self.facts.plan, whose, stats)
     }
 
     fn window(&self, segment: usize) -> Window {
@@ -295,7 +316,7 @@ impl Model {
         let operations = (0..self.facts.plan.operations.len())
             .map(|operation| self.sums.merged(&[segment], Some(operation)))
             .collect();
-        Window::new(name, length_s, operations)
+        Window::new(&self.facts.plan, name, length_s, operations)
     }
 }
 

@@ -42,7 +42,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// A panel's title: what it shows, of which operation, over which time.
     fn titled(&self, what: &str) -> String {
-        let operation = self.model.name(self.app.operation);
+        let operation = self.model.name(self.app.whose);
         match &self.model.part {
             Some(part) => format!("{what}: {operation}, {}", part.name),
             None => format!("{what}: {operation}"),

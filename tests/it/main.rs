@@ -4,6 +4,7 @@ mod application;
 mod attribution;
 mod bad_days;
 mod bad_input;
+mod clients;
 mod compare;
 mod drivers;
 mod flow;

@@ -393,6 +393,7 @@ async fn a_panic_undoes_faults_like_any_other_end() {
     let out = tempfile::tempdir().unwrap();
     let uri = Uri::parse(&lab.uri).unwrap();
     let setup = Setup {
+        clients: Vec::new(),
         target: resolve_options(&uri, &plan.client, Some("overdrive-panics"), &plan.driver()).unwrap(),
         plan: Arc::new(plan),
         place: variants::Place::ONLY,

@@ -3,7 +3,7 @@
 use super::matrix::{self, Prepared};
 use crate::cli::RunArgs;
 use crate::client::uri::Uri;
-use crate::profile::describe::{Destination, describe};
+use crate::profile::describe::{Destination, describe, describe_clients};
 use crate::units::Span;
 use crate::variants::Place;
 
@@ -21,6 +21,10 @@ pub fn describe_all(args: &RunArgs, given: Option<&Uri>, variants: &[Prepared], 
         (None, None) => LAB.to_owned(),
     };
     let describe = |variant: &Prepared| {
+        if !variant.clients.is_empty() {
+            let options: Vec<_> = variant.clients.iter().map(|target| target.options.as_slice()).collect();
+            return describe_clients(&variant.written, Some(&deployment), &options, &variant.notes);
+        }
         let destination = Destination { deployment: &deployment, options: &variant.target.options };
         describe(&variant.written, Some(destination), &variant.notes)
     };

@@ -15,9 +15,9 @@ use crate::command::target::check_tls_files;
 use crate::command::{UsageError, resolve_plan, stub};
 use crate::driver;
 use crate::plan::timeline::on_time;
-use crate::plan::{Flow, Plan};
+use crate::plan::{ClientGroup, Flow, OptionSetting, Plan};
 use crate::profile::Profile;
-use crate::profile::estimate::{Options, doubts};
+use crate::profile::estimate::{Options, doubts_of_each};
 use crate::variants::{Place, Variant, Varied, variants};
 
 /// What a trial takes beside its load, roughly: connecting, the data, the last retries.
@@ -36,6 +36,8 @@ pub struct Prepared {
     pub plan: Arc<Plan>,
     /// Where it runs, with all options in place.
     pub target: Resolved,
+    /// The same for each client, where there are several.
+    pub clients: Vec<Resolved>,
     /// What people should read beside its numbers.
     pub notes: Vec<String>,
 }
@@ -75,6 +77,11 @@ pub fn prepare_one(
 ) -> Result<Prepared, UsageError> {
     let (mut written, note) = resolve_plan(profile, &args.load, &variant.settings)?;
     let shard = shard::asked_for(args)?;
+    if let (Some(shard), false) = (shard, written.clients.is_empty()) {
+        return Err(UsageError::new(format!(
+            "--shard {shard}: several clients are not divided yet: give each a profile of its own, and shard those"
+        )));
+    }
     if let Some(shard) = shard {
         written =
             written.divided(shard).map_err(|what| UsageError::new(format!("--shard {shard}: {what}")))?;
@@ -92,10 +99,16 @@ pub fn prepare_one(
     }
     plan.overloads.retain(|overload| on_time(&plan.load, overload).is_some());
     notes.extend(shard.and_then(shard::note));
-    let target = resolve_target(uri, &plan)?;
-    let doubts = doubts(&written, Options(Some(&target.options)));
+    let (target, clients) = resolve_targets(uri, &plan)?;
+    let doubts = doubts_of_each(&written, &options_of_each(&target, &clients));
     notes.extend(target.notices.iter().cloned().chain(note).chain(doubts).chain(beyond_this_machine(&plan)));
-    Ok(Prepared { variant, written, plan: Arc::new(plan), target, notes })
+    Ok(Prepared { variant, written, plan: Arc::new(plan), target, clients, notes })
+}
+
+/// The options of each engine that there will be.
+fn options_of_each<'a>(target: &'a Resolved, clients: &'a [Resolved]) -> Vec<Options<'a>> {
+    let each = if clients.is_empty() { std::slice::from_ref(target) } else { clients };
+    each.iter().map(|target| Options(Some(&target.options))).collect()
 }
 
 impl Prepared {
@@ -104,7 +117,7 @@ impl Prepared {
     /// # Errors
     /// When it does not take the options.
     pub fn retarget(&mut self, uri: &Uri) -> Result<(), UsageError> {
-        self.target = resolve_target(uri, &self.plan)?;
+        (self.target, self.clients) = resolve_targets(uri, &self.plan)?;
         Ok(())
     }
 
@@ -116,7 +129,20 @@ impl Prepared {
 
 /// What is set or varies, with its value in a variant.
 pub fn params_of(target: &Resolved, plan: &Plan, variant: &Variant) -> Params {
-    let mut params = target.params(&plan.client);
+    with_settings(target.params(&plan.client), variant)
+}
+
+/// The same of several clients. Options are spelt as what sets them, since each client may have another value.
+fn params_of_clients(clients: &[Resolved], plan: &Plan, variant: &Variant) -> Params {
+    let of_client = |(group, target): (&ClientGroup, &Resolved)| {
+        let own = target.params(&group.client).into_iter();
+        own.map(|(name, value)| (format!("clients.{}.client.{name}", group.name), value)).collect::<Vec<_>>()
+    };
+    with_settings(plan.clients.iter().zip(clients).flat_map(of_client).collect(), variant)
+}
+
+/// With what else a variant sets.
+fn with_settings(mut params: Params, variant: &Variant) -> Params {
     for (key, value) in &variant.settings {
         let option = key.strip_prefix("client.").unwrap_or(key);
         if !params.iter().any(|(name, _)| name.eq_ignore_ascii_case(option)) {
@@ -128,7 +154,10 @@ pub fn params_of(target: &Resolved, plan: &Plan, variant: &Variant) -> Params {
 
 /// What varies or is set anywhere, with each variant's value.
 pub fn params(variants: &[Prepared]) -> Vec<Params> {
-    let of = |prepared: &Prepared| params_of(&prepared.target, &prepared.plan, &prepared.variant);
+    let of = |Prepared { target, clients, plan, variant, .. }: &Prepared| match clients.as_slice() {
+        [] => params_of(target, plan, variant),
+        several => params_of_clients(several, plan, variant),
+    };
     aligned(&variants.iter().map(of).collect::<Vec<_>>())
 }
 
@@ -151,13 +180,22 @@ pub fn length(variants: &[Prepared], places: &[Place]) -> Duration {
     places.iter().map(|place| variants[place.variant].length()).sum()
 }
 
-fn resolve_target(uri: &Uri, plan: &Plan) -> Result<Resolved, UsageError> {
+/// The connection string with all options, and that of each client where there are several. Faults that go by a name have to
+/// meet all of them, so they have one name.
+fn resolve_targets(uri: &Uri, plan: &Plan) -> Result<(Resolved, Vec<Resolved>), UsageError> {
     let faults_go_by_name = plan.overloads.iter().any(|overload| overload.fault.goes_by_name());
     let scope = faults_go_by_name.then(|| format!("{APP_NAME}-{:08x}", run_number(plan)));
-    let target =
-        resolve_options(uri, &plan.client, scope.as_deref(), &plan.driver()).map_err(UsageError::new)?;
-    check_tls_files(&target.uri)?;
-    Ok(target)
+    let resolved = |settings: &[OptionSetting]| {
+        let target = resolve_options(uri, settings, scope.as_deref(), &plan.driver())?;
+        check_tls_files(&target.uri)?;
+        Ok::<_, anyhow::Error>(target)
+    };
+    let target = resolved(&plan.client).map_err(|why| UsageError::new(format!("{why:#}")))?;
+    let of_client = |group: &ClientGroup| {
+        resolved(&group.client).map_err(|why| UsageError::new(format!("client {}: {why:#}", group.name)))
+    };
+    let clients = plan.clients.iter().map(of_client).collect::<Result<_, _>>()?;
+    Ok((target, clients))
 }
 
 /// A number that no other run has, and all shards of one load do: what is put on connections of this name must meet all of

@@ -7,12 +7,14 @@ use serde_json::Value;
 
 use super::matrix::Prepared;
 use crate::command::{Outcome, UsageError};
+use crate::compare::trial::in_effect;
 use crate::plan::Driver;
 use crate::results::resume::Earlier;
 use crate::results::run_json::without_uris;
 use crate::results::{HostFacts, RunFacts};
 use crate::stderr::tell;
 use crate::stub;
+use crate::trial::options_of;
 use crate::variants::Place;
 
 /// Options that differ between two starts of one run: a lab or a fault is named anew.
@@ -92,7 +94,7 @@ fn difference(stored: &Value, place: &Place, variant: &Prepared) -> Option<Strin
     if let Some(key) = first_difference(&stored["plan"], &plan) {
         return Some(format!("its `{key}` differs"));
     }
-    let options = serde_json::to_value(&variant.target.options).ok()?;
+    let options = options_of(&variant.plan, &variant.target, &variant.clients);
     let (was, is) = (values(&stored["options"]), values(&options));
     let changed = was.iter().chain(&is).find(|(name, _)| was.get(*name) != is.get(*name));
     changed.map(|(name, _)| format!("`{name}` was {}", was.get(name).map_or("not set", |value| value)))
@@ -110,8 +112,11 @@ fn first_difference(was: &Value, is: &Value) -> Option<String> {
     was.keys().chain(is.keys()).find(differs).cloned()
 }
 
-fn values(options: &Value) -> BTreeMap<&str, &str> {
-    let options = options.as_array().into_iter().flatten();
-    let pairs = options.filter_map(|option| Some((option["name"].as_str()?, option["value"].as_str()?)));
-    pairs.filter(|(name, _)| !OF_THE_START.contains(name)).collect()
+fn values(options: &Value) -> BTreeMap<String, &str> {
+    let told = in_effect(options).into_iter().filter(|(name, _)| {
+        // Of several clients each has them.
+        let own = name.rsplit('.').next().unwrap_or_default();
+        !OF_THE_START.contains(&own)
+    });
+    told.filter_map(|(name, option)| Some((name, option["value"].as_str()?))).collect()
 }

@@ -35,6 +35,13 @@ impl<'a> Hunt<'a> {
             return Ok(None);
         }
         refuse_beside(args)?;
+        if let Some(client) = profile.clients.first() {
+            return Err(UsageError::new(format!(
+                "--find-max looks for one rate, and several clients have one each: try rates of one of them, like --vary \
+                 clients.{}.load.rate=100/s,200/s",
+                client.name
+            )));
+        }
         let (plan, _) = resolve_plan(profile, &args.load, &[])?;
         let Model::Open { stages, .. } = &plan.load.model else {
             return Err(UsageError::new(

@@ -31,6 +31,10 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
     for key in keys {
         let part = match key.as_str() {
+            "clients" => {
+                found.extend(of_clients(ours.get(key), theirs.get(key)));
+                continue;
+            }
             // What is assumed is all that there is to a simulated server, and nothing to a real one.
             "model" => simulated.then_some(Part::Server),
             key => part_of_plan(key),
@@ -70,6 +74,37 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     found
 }
 
+/// The same of several clients.
+fn of_clients(ours: Option<&Value>, theirs: Option<&Value>) -> Vec<Difference> {
+    let listed = |clients: Option<&Value>| clients.and_then(Value::as_array).cloned().unwrap_or_default();
+    let (ours, theirs) = (listed(ours), listed(theirs));
+    let names = |clients: &[Value]| clients.iter().map(|client| plain(&client["name"])).collect::<Vec<_>>();
+    if names(&ours) != names(&theirs) {
+        let shown = |clients: &[Value]| match names(clients).join(", ") {
+            none if none.is_empty() => "one alone".to_owned(),
+            names => names,
+        };
+        let what = format!("the clients are {} and {}", shown(&ours), shown(&theirs));
+        return vec![Difference { part: Part::Load, what }];
+    }
+    let mut found = Vec::new();
+    for (mine, other) in ours.iter().zip(&theirs) {
+        let keys = mine.as_object().into_iter().chain(other.as_object()).flat_map(|client| client.keys());
+        for key in keys.collect::<BTreeSet<_>>() {
+            let part = match key.as_str() {
+                "model" => Some(Part::Load),
+                key => part_of_plan(key),
+            };
+            let Some(part) = part else { continue };
+            let mut leaves = Vec::new();
+            let path = format!("clients.{}.{key}", plain(&mine["name"]));
+            collect(&path, &mine[key.as_str()], &other[key.as_str()], &mut leaves);
+            found.extend(leaves.into_iter().take(TOLD).map(|what| Difference { part, what }));
+        }
+    }
+    found
+}
+
 /// What a key of the plan belongs to; nothing for what may differ.
 fn part_of_plan(key: &str) -> Option<Part> {
     match key {
@@ -86,6 +121,9 @@ fn part_of_plan(key: &str) -> Option<Part> {
 
 /// What a parameter that was varied changes in the plan; nothing for an option of the connection string.
 pub fn part_of_param(key: &str) -> Option<Part> {
+    // What is said for one of several clients is of the same part as what is said for all.
+    let of_client = key.strip_prefix("clients.").and_then(|rest| rest.split_once('.'));
+    let key = of_client.map_or(key, |(_, own)| own);
     match key.split('.').next().unwrap_or(key) {
         "rate" | "workers" | "duration" | "warmup" | "load" => Some(Part::Load),
         "data" => Some(Part::Data),

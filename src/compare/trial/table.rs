@@ -8,6 +8,7 @@ use csv::StringRecord;
 use super::Figures;
 use crate::compare::Error;
 use crate::metric::Metric;
+use crate::results::facts::title;
 
 /// A CSV file whose columns are found by their names, so that those of other versions are read as far as they are known.
 pub(super) struct Table {
@@ -39,6 +40,11 @@ impl Table {
         self.columns.get(column).and_then(|&i| row.get(i)).unwrap_or_default()
     }
 
+    /// Whose figures a row has: an operation's name, with its client's where there are several.
+    pub fn op(&self, row: &StringRecord) -> String {
+        title(self.text(row, "client"), self.text(row, "op"))
+    }
+
     fn number(&self, row: &StringRecord, column: &str) -> Result<Option<f64>, Error> {
         let text = self.text(row, column);
         if text.is_empty() {
@@ -58,7 +64,7 @@ impl Table {
         let values = Metric::COMPARED.iter().map(|metric| metric.of(|column| self.number(row, column)));
         Ok(Figures {
             segment: self.text(row, "segment").to_owned(),
-            op: self.text(row, "op").to_owned(),
+            op: self.op(row),
             values: values.collect::<Result<_, _>>()?,
         })
     }

@@ -8,8 +8,12 @@ use super::section;
 
 /// How much is asked for, and when.
 pub fn load(plan: &Plan) -> String {
-    let load = &plan.load;
-    let mut lines = match &load.model {
+    section("load", &[how_much(plan), when(plan)].concat())
+}
+
+/// How much is asked for.
+pub fn how_much(plan: &Plan) -> Vec<String> {
+    match &plan.load.model {
         Model::Closed { workers } => {
             vec![format!("closed: {workers} workers, each starts its next operation when the last has ended")]
         }
@@ -21,15 +25,17 @@ pub fn load(plan: &Plan) -> String {
             let first = format!("open: {arrivals}, at most {max_in_flight} operations in flight");
             std::iter::once(first).chain(stages.iter().map(stage)).collect()
         }
-    };
-    lines.push(format!(
-        "warm-up {}, measured {}, cool-down at most {}",
-        load.warmup, load.duration, load.cooldown
-    ));
-    let data = &plan.data;
-    lines.push(format!("{} documents in {}.{}", data.documents, data.database, data.collection));
-    lines.push(format!("seed {}", plan.seed));
-    section("load", &lines)
+    }
+}
+
+/// When, and on what.
+pub fn when(plan: &Plan) -> Vec<String> {
+    let (load, data) = (&plan.load, &plan.data);
+    vec![
+        format!("warm-up {}, measured {}, cool-down at most {}", load.warmup, load.duration, load.cooldown),
+        format!("{} documents in {}.{}", data.documents, data.database, data.collection),
+        format!("seed {}", plan.seed),
+    ]
 }
 
 fn stage(stage: &Stage) -> String {

@@ -19,7 +19,8 @@ pub fn read(flow: &mut Table<'_>, load: &WrittenLoad) -> (Option<Producer>, Opti
         ["queue", "when_full"].into_iter().filter(|key| flow.key_span(key).is_some()).collect();
     if load.model == Some(ModelName::Closed) {
         for key in &written {
-            let message = format!("`flow.{key}` belongs to the open model, and this load is closed");
+            let path = flow.path_of(key);
+            let message = format!("`{path}` belongs to the open model, and this load is closed");
             let place = flow.key_span(key).unwrap_or_default();
             let help = "leave it out, or write model = \"open\"";
             flow.mistakes().add(Diagnostic::error(place, message).help(help));
@@ -30,7 +31,8 @@ pub fn read(flow: &mut Table<'_>, load: &WrittenLoad) -> (Option<Producer>, Opti
     let spools = when_full == Some(WhenFull::Spool);
     let unclear = when_full.is_none() && written.contains(&"when_full");
     if let (Some(place), false, false) = (flow.key_span("spool"), spools, unclear) {
-        let message = "`flow.spool` says nothing unless `flow.when_full` is \"spool\"";
+        let (spool, when_full) = (flow.path_of("spool"), flow.path_of("when_full"));
+        let message = format!("`{spool}` says nothing unless `{when_full}` is \"spool\"");
         let help = "write when_full = \"spool\" in [flow], or leave the spool out";
         flow.mistakes().add(Diagnostic::error(place, message).help(help));
     }

@@ -62,7 +62,7 @@ fail_when = []
     3 | fail_if = ["latncy_p99 > 50ms", "op.raed.error_rate > 1%", "segment.shd.goodput < 5/s", "error_rate > 5"]
       |                                                                                                       ^
 
-    error: '= 5%' is no comparison: write [segment.NAME.][op.NAME.]METRIC < LIMIT, with < <= > or >=, like latency_p99 > 50ms
+    error: '= 5%' is no comparison: write [segment.NAME.][client.NAME.][op.NAME.]METRIC < LIMIT, with < <= > or >=, like latency_p99 > 50ms
      --> test.toml:4:27
       |
     4 | abort_when = ["error_rate = 5%", 'colour > 1', 5, "\u006fp.x.goodput < 5"]

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Grid;
+use crate::compare::trial::in_effect;
 use crate::report::groups::{Group, Report};
 
 /// What is told of a group: a name, and how to get at it.
@@ -52,9 +53,9 @@ fn plan(group: &Group) -> &Value {
 
 /// Options in effect that come from where is asked for.
 fn options(group: &Group, wanted: impl Fn(&str) -> bool) -> String {
-    let all = group.first().told["options"].as_array().into_iter().flatten();
-    let ours = all.filter(|option| option["from"].as_str().is_some_and(&wanted));
-    let shown = ours.map(|option| format!("{}={}", text(&option["name"]), text(&option["value"])));
+    let all = in_effect(&group.first().told["options"]).into_iter();
+    let ours = all.filter(|(_, option)| option["from"].as_str().is_some_and(&wanted));
+    let shown = ours.map(|(name, option)| format!("{name}={}", text(&option["value"])));
     shown.collect::<Vec<_>>().join(", ")
 }
 

@@ -14,6 +14,7 @@ use super::{Distributions, Interval};
 use crate::compare::Error;
 use crate::results::facts::ALL;
 use crate::results::hlog::tag_part;
+use crate::results::scope;
 
 /// The measure that is read.
 const MEASURE: &str = "latency";
@@ -60,10 +61,15 @@ pub(super) fn read(
     Ok(found)
 }
 
-/// What there is of a segment and an operation, `all` standing for every one.
+/// What there is of a segment and an operation, `all` standing for every one, and `client/all` for every one of a client.
 pub(super) fn merged(latencies: &Distributions, segment: &str, op: &str) -> Option<Histogram<u64>> {
     let is = |wanted: &str, tag: &str| wanted == ALL || tag_part(wanted) == tag;
-    let mut parts = latencies.iter().filter(|((s, o), _)| is(segment, s) && is(op, o)).map(|(_, part)| part);
+    let op = scope::tag(op);
+    let is_op = |tag: &str| match op.strip_suffix(ALL) {
+        Some(client) if client.ends_with('.') => tag.starts_with(client),
+        _ => is(&op, tag),
+    };
+    let mut parts = latencies.iter().filter(|((s, o), _)| is(segment, s) && is_op(o)).map(|(_, part)| part);
     let mut sum = parts.next()?.clone();
     for part in parts {
         // All of them resize, so this cannot fail.

@@ -6,6 +6,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 
 use crate::compare::Error;
+use crate::results::facts::title;
 
 /// Of `summary.csv`. What is `None` was not known, or there was too little for it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -17,6 +18,8 @@ pub struct Row {
     pub variant: String,
     pub repeat: String,
     pub segment: String,
+    pub client: String,
+    /// With the client's name where there are several, as everywhere here.
     pub op: String,
     pub driver: String,
     pub driver_version: String,
@@ -82,6 +85,8 @@ pub struct Interval {
     pub interval_s: f64,
     pub phase: String,
     pub segment: String,
+    #[serde(default)]
+    pub client: String,
     pub op: String,
     #[serde(deserialize_with = "number")]
     pub offered: f64,
@@ -99,6 +104,8 @@ pub struct Interval {
 pub struct Retries {
     pub trial: String,
     pub segment: String,
+    #[serde(default)]
+    pub client: String,
     pub op: String,
     pub retries: u32,
     pub ops_ok: u64,
@@ -111,6 +118,8 @@ pub struct Retries {
 pub struct CommonError {
     pub trial: String,
     pub phase: String,
+    #[serde(default)]
+    pub client: String,
     pub op: String,
     pub level: String,
     pub kind: String,
@@ -161,6 +170,38 @@ impl Event {
     }
 }
 
+/// A row of a table that may be one client's.
+pub(super) trait OfClient {
+    /// Its column `client`, and its column `op`, which gets the client's name where there are several.
+    fn columns(&mut self) -> (&str, &mut String);
+}
+
+macro_rules! of_client {
+    ($($row:ty),*) => {$(
+        impl OfClient for $row {
+            fn columns(&mut self) -> (&str, &mut String) {
+                (&self.client, &mut self.op)
+            }
+        }
+    )*};
+}
+
+of_client!(Row, Interval, Retries, CommonError);
+
+/// The same of a table whose rows are of operations.
+pub(super) fn read_titled<T: DeserializeOwned + OfClient>(
+    directory: &Path,
+    name: &str,
+    cut: bool,
+    wanted: impl Fn(&T) -> bool,
+) -> Result<Vec<T>, Error> {
+    read_with(directory, name, cut, |row: &mut T| {
+        let (client, op) = row.columns();
+        *op = title(client, op);
+        wanted(row)
+    })
+}
+
 /// Those rows of a table that are wanted; none of a table that is not there. `cut` allows for a last line that is not
 /// whole.
 pub(super) fn read<T: DeserializeOwned>(
@@ -168,6 +209,16 @@ pub(super) fn read<T: DeserializeOwned>(
     name: &str,
     cut: bool,
     wanted: impl Fn(&T) -> bool,
+) -> Result<Vec<T>, Error> {
+    read_with(directory, name, cut, |row: &mut T| wanted(row))
+}
+
+/// The same of those that are wanted as they are made then.
+fn read_with<T: DeserializeOwned>(
+    directory: &Path,
+    name: &str,
+    cut: bool,
+    mut wanted: impl FnMut(&mut T) -> bool,
 ) -> Result<Vec<T>, Error> {
     let path = directory.join(name);
     if !path.exists() {
@@ -178,8 +229,7 @@ pub(super) fn read<T: DeserializeOwned>(
     let mut records = reader.deserialize().peekable();
     while let Some(record) = records.next() {
         match record {
-            Ok(row) if wanted(&row) => rows.push(row),
-            Ok(_) => {}
+            Ok(mut row) => rows.extend(wanted(&mut row).then_some(row)),
             Err(_) if cut && records.peek().is_none() => {}
             Err(error) => return Err(Error::file(&path, error)),
         }

@@ -14,6 +14,7 @@ fn first(plan: Plan) -> Setup {
         |name: &str, value: &str, from| OptionSetting { name: name.into(), value: Some(value.into()), from };
     let options = [set("retryReads", "false", OptionSource::Profile)];
     Setup {
+        clients: Vec::new(),
         target: resolve_options(&uri, &options, Some("overdrive-1"), &Driver::built_in()).unwrap(),
         plan: Arc::new(plan),
         place: Place::ONLY,

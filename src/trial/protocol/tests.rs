@@ -61,6 +61,7 @@ fn snapshot() -> Snapshot {
         errors: vec![error],
         orphans: BTreeMap::from([("killCursors".into(), 1)]),
         flow: FlowState { limit: Some(3), ..FlowState::default() },
+        clients: Vec::new(),
         events: vec![Event { at_ns: 5, kind: "breaker".into(), ..Event::default() }],
         dead_letters: DeadLetters { letters: vec![letter], left_out: 2 },
         generator: Generator { cpu_ns: 5, ..Generator::default() },

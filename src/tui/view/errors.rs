@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -27,9 +28,10 @@ struct Class<'a> {
 /// Draws it.
 pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let theme = view.theme;
-    let title = format!("errors so far: {}", view.model.name(view.app.operation));
+    let title = format!("errors so far: {}", view.model.name(view.app.whose));
     let inner = panel(buffer, area, &title, theme);
-    let classes = classes(view.model.errors(), view.app.operation);
+    let whose = view.app.whose.operations(&view.model.facts.plan);
+    let classes = classes(view.model.errors(), &whose);
     if classes.is_empty() {
         put(buffer, (inner.x, inner.y), inner.width, "none", theme.quiet(), theme);
     }
@@ -48,9 +50,9 @@ pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn classes<'a>(counts: impl Iterator<Item = &'a ErrorCount>, operation: Option<usize>) -> Vec<Class<'a>> {
+fn classes<'a>(counts: impl Iterator<Item = &'a ErrorCount>, whose: &Range<usize>) -> Vec<Class<'a>> {
     let mut classes: BTreeMap<_, Class<'a>> = BTreeMap::new();
-    for count in counts.filter(|count| operation.is_none_or(|wanted| wanted == count.operation)) {
+    for count in counts.filter(|count| whose.contains(&count.operation)) {
         let class = classes.entry((count.level, &count.class)).or_insert_with(|| Class {
             level: count.level,
             class: &count.class,

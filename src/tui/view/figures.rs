@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use super::View;
 use super::text::{self, put, put_right};
 use crate::report::human::{micros, percent, quotient, rate};
-use crate::results::facts::{is_open, per_second, rounded};
+use crate::results::facts::{Scope, per_second, rounded};
 use crate::tui::model::Window;
 
 /// The figures' names, in their order, and what they are called where there is little room.
@@ -66,7 +66,7 @@ pub fn draw(view: &View<'_>, area: Rect, windows: u16, buffer: &mut Buffer) {
         rows.iter().enumerate().map(|(i, (window, _))| values(view, *window, i == 0)).collect();
     let mut y = area.y;
     for block in blocks(area.width) {
-        put(buffer, (area.x, y), NAME, model.name(view.app.operation), theme.strong(), theme);
+        put(buffer, (area.x, y), NAME, &model.name(view.app.whose), theme.strong(), theme);
         let mut right = area.x + NAME;
         for (column, head, cells) in block {
             right += cells;
@@ -85,7 +85,7 @@ pub fn draw(view: &View<'_>, area: Rect, windows: u16, buffer: &mut Buffer) {
 
 /// Goodput and errors stand out: good or bad is what they are about.
 fn style(view: &View<'_>, column: usize, window: Option<&Window>) -> Style {
-    let failing = |w: &Window| w.of(view.app.operation).error_rate().is_some_and(|share| share > 0.0);
+    let failing = |w: &Window| w.of(view.app.whose).error_rate().is_some_and(|share| share > 0.0);
     match HEADS[column].0 {
         "goodput" => view.theme.good(),
         "errors" if window.is_some_and(failing) => view.theme.bad(),
@@ -95,16 +95,16 @@ fn style(view: &View<'_>, column: usize, window: Option<&Window>) -> Style {
 
 fn values(view: &View<'_>, window: Option<&Window>, is_last: bool) -> [String; 11] {
     let Some(window) = window else { return Default::default() };
-    let operation = view.app.operation;
-    let stats = window.of(operation);
-    let figures = view.model.figures(operation, stats);
+    let whose = view.app.whose;
+    let stats = window.of(whose);
+    let figures = view.model.figures(whose, stats);
     let per_second = |count| rate(per_second(count, window.length_s));
     let generator = &view.model.health.generator;
     // The generator is one for all operations, and these two are of a moment.
-    let of_now = |text: String| if is_last && operation.is_none() { text } else { String::new() };
+    let of_now = |text: String| if is_last && whose == Scope::All { text } else { String::new() };
     [
         // In the closed model the load follows the servers, so a rate of it says nothing about demand.
-        if is_open(&view.model.facts.plan) { per_second(stats.offered) } else { "-".to_owned() },
+        if whose.is_open(&view.model.facts.plan) { per_second(stats.offered) } else { "-".to_owned() },
         per_second(stats.outcomes.ok),
         percent(stats.error_rate()),
         quotient(figures.retries_per_op()),

@@ -8,7 +8,6 @@ use ratatui::style::Style;
 use super::View;
 use super::bars::{Place, column};
 use super::text::{panel, put, put_all, put_right, width};
-use crate::results::facts::is_open;
 use crate::tui::history::Rates;
 use crate::tui::theme::{ATTEMPTS, REJECTED};
 
@@ -21,7 +20,7 @@ pub const SCALE: u16 = 7;
 /// Draws it.
 pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let theme = view.theme;
-    let inner = panel(buffer, area, &format!("rates: {}", view.model.name(view.app.operation)), theme);
+    let inner = panel(buffer, area, &format!("rates: {}", view.model.name(view.app.whose)), theme);
     if inner.height < LEAST - 1 || inner.width < SCALE + 2 {
         return;
     }
@@ -32,7 +31,7 @@ pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let rates: Vec<Option<Rates>> = (plot.x..plot.right())
         .map(|x| {
             let (from, to) = time.stretch(x);
-            view.model.history.rates(view.app.operation, from, to)
+            view.model.rates(view.app.whose, from, to)
         })
         .collect();
     let most = rates.iter().flatten().flat_map(|r| [r.offered, r.ok, r.attempts]).fold(0.0, f64::max);
@@ -61,7 +60,7 @@ fn stand(view: &View<'_>, buffer: &mut Buffer, plot: Rect, x: u16, rates: &Rates
         }
     };
     mark(rates.attempts, ATTEMPTS, theme.attempts());
-    if is_open(&view.model.facts.plan) {
+    if view.app.whose.is_open(&view.model.facts.plan) {
         mark(rates.offered, glyphs.offered, theme.strong());
     }
     mark(rates.rejected, REJECTED, theme.bad());
@@ -77,7 +76,7 @@ fn legend(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let (theme, glyphs) = (view.theme, view.theme.glyphs());
     let whole = glyphs.up.last().copied().unwrap_or_default();
     let mut parts = vec![(whole, " goodput", theme.good())];
-    if is_open(&view.model.facts.plan) {
+    if view.app.whose.is_open(&view.model.facts.plan) {
         parts.push((glyphs.offered, " offered", theme.strong()));
     }
     parts.extend([

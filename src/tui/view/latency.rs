@@ -24,7 +24,7 @@ pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let theme = view.theme;
     let inner = panel(buffer, area, &view.titled("latency (successful)"), theme);
     let Some(window) = &view.model.part else { return };
-    let stats = window.of(view.app.operation);
+    let stats = window.of(view.app.whose);
     let Some((least, most)) = stats.latency.range_us() else {
         put(buffer, (inner.x, inner.y), inner.width, "none yet", theme.quiet(), theme);
         return;

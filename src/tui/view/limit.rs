@@ -18,7 +18,9 @@ pub const MOST: u16 = 9;
 pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let (model, theme) = (view.model, view.theme);
     let Some(limit) = model.facts.plan.flow.limit else { return };
-    let now = model.health.flow.limit.map_or(String::new(), |now| format!(": {now}"));
+    let end_ns = model.end_ns();
+    let now = model.history.limit(end_ns.saturating_sub(1), end_ns);
+    let now = now.map_or(String::new(), |now| format!(": {now}"));
     let title = format!("operations at once{now} (floor {}, ceiling {})", limit.floor, limit.ceiling);
     let inner = panel(buffer, area, &title, theme);
     if inner.height < LEAST - 1 || inner.width < SCALE + 2 {

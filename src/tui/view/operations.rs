@@ -1,4 +1,4 @@
-//! The segment that goes on, by operation.
+//! The segment that goes on, by operation, and by client where there are several.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::View;
 use super::text::{Table, panel};
 use crate::report::human::{micros, percent, quotient, rate};
-use crate::results::facts::{is_open, per_second};
+use crate::results::facts::{Scope, per_second};
 use crate::tui::model::Window;
 
 /// Rows that it takes at least: the title, the heads, two operations or one and how many more there are.
@@ -14,7 +14,7 @@ pub const LEAST: u16 = 4;
 
 /// Rows that it has any use for.
 pub fn most(view: &View<'_>) -> u16 {
-    u16::try_from(view.model.operations().count() + 3).unwrap_or(u16::MAX)
+    u16::try_from(view.model.rows().len() + 2).unwrap_or(u16::MAX)
 }
 
 /// Draws it.
@@ -23,7 +23,7 @@ pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let title = if name.is_empty() { "operations".to_owned() } else { format!("operations, {name}") };
     let inner = panel(buffer, area, &title, view.theme);
     let Some(window) = &view.model.part else { return };
-    let running: Vec<Option<usize>> = view.model.operations().map(|(i, _)| Some(i)).chain([None]).collect();
+    let running = view.model.rows();
     let table = Table {
         heads: vec![
             "operation",
@@ -36,26 +36,26 @@ pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
             "amplified",
             "p90",
         ],
-        rows: running.iter().map(|&operation| row(view, window, operation)).collect(),
-        picked: running.iter().position(|&operation| operation == view.app.operation),
+        rows: running.iter().map(|&whose| row(view, window, whose)).collect(),
+        picked: running.iter().position(|&whose| whose == view.app.whose),
     };
     table.draw(buffer, inner, view.theme);
 }
 
-fn row(view: &View<'_>, window: &Window, operation: Option<usize>) -> Vec<String> {
-    let stats = window.of(operation);
-    let figures = view.model.figures(operation, stats);
+fn row(view: &View<'_>, window: &Window, whose: Scope) -> Vec<String> {
+    let stats = window.of(whose);
+    let figures = view.model.figures(whose, stats);
     let per_second = |count| rate(per_second(count, window.length_s));
     // A mark beside the colours, which say nothing where there are none.
-    let mark = if operation == view.app.operation { '>' } else { ' ' };
+    let mark = if whose == view.app.whose { '>' } else { ' ' };
     vec![
-        format!("{mark}{}", view.model.name(operation)),
+        format!("{mark}{}", view.model.name(whose)),
         per_second(stats.outcomes.ok),
         percent(stats.error_rate()),
         quotient(figures.retries_per_op()),
         micros(stats.latency.percentile_us(0.5)),
         micros(stats.latency.percentile_us(0.99)),
-        if is_open(&view.model.facts.plan) { per_second(stats.offered) } else { "-".to_owned() },
+        if whose.is_open(&view.model.facts.plan) { per_second(stats.offered) } else { "-".to_owned() },
         quotient(figures.amplification()),
         micros(stats.latency.percentile_us(0.9)),
     ]

@@ -15,7 +15,7 @@ pub const LEAST: u16 = 4;
 
 /// Rows that it has any use for: at least as many as the driver's default of two retries takes.
 pub fn most(view: &View<'_>) -> u16 {
-    let stats = view.model.part.as_ref().map(|part| part.of(view.app.operation));
+    let stats = view.model.part.as_ref().map(|part| part.of(view.app.whose));
     let most = stats.and_then(|stats| stats.by_retries.keys().last().copied()).unwrap_or(0);
     u16::try_from(most.max(2)).unwrap_or(u16::MAX).min(MOST) + 3
 }
@@ -36,8 +36,8 @@ pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let title = view.titled("retries per operation");
     let inner = panel(buffer, area, &title, theme);
     let Some(window) = &view.model.part else { return };
-    let stats = window.of(view.app.operation);
-    if view.model.figures(view.app.operation, stats).retries().is_none() {
+    let stats = window.of(view.app.whose);
+    if view.model.figures(view.app.whose, stats).retries().is_none() {
         let why = "not known: attempts are counted lightly, and some operations send several commands";
         put(buffer, (inner.x, inner.y), inner.width, why, theme.quiet(), theme);
         return;
