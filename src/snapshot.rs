@@ -14,7 +14,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use dead_letters::{DeadLetter, DeadLetters};
+pub use dead_letters::{DeadLetter, DeadLetters, MOST_TOLD};
 pub use folding::Folding;
 
 use crate::plan::{Driver, Plan};

@@ -55,9 +55,9 @@ impl Call {
         }
     }
 
-    /// Whether nobody knows what the servers did.
-    pub const fn is_unanswered(&self) -> bool {
-        !self.answered && !matches!(self.outcome, Outcome::Ok)
+    /// Whether nobody knows what of it the servers did. A rejection is the word of one that has done nothing.
+    pub const fn is_unclear(&self) -> bool {
+        !matches!(self.outcome, Outcome::Ok) && !self.overloaded && self.left.is_none()
     }
 
     /// What it says of the servers' load; `None` for nothing. A call that took too long has met servers with too much to

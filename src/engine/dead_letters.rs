@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::snapshot::{DeadLetter, DeadLetters};
+use crate::snapshot::{DeadLetter, DeadLetters, MOST_TOLD};
 
 /// Bytes of what items would write that are kept between two snapshots: a load of nothing but bad items must not fill
 /// memory, nor the disk at any rate.
@@ -23,7 +23,7 @@ impl LetterBox {
     pub fn put(&self, letter: DeadLetter) {
         let bytes = letter.write.to_string().len() + letter.message.len();
         let mut contents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if contents.bytes + bytes > MOST_BYTES {
+        if contents.bytes + bytes > MOST_BYTES || contents.kept.letters.len() == MOST_TOLD {
             contents.kept.left_out += 1;
         } else {
             contents.bytes += bytes;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beyond_a_mebibyte_they_are_counted() {
+    fn beyond_a_mebibyte_or_a_thousand_they_are_counted() {
         let letter = |length: usize| DeadLetter {
             at_ns: 0,
             operation: 0,
@@ -52,7 +52,7 @@ mod tests {
             code: Some(11000),
             code_name: String::new(),
             message: String::new(),
-            unanswered_before: false,
+            unclear_before: false,
             // With its quotes.
             write: serde_json::Value::String("x".repeat(length - 2)),
         };
@@ -63,7 +63,8 @@ mod tests {
         let taken = kept.take();
         assert_eq!((taken.letters.len(), taken.left_out), (2, 2));
         assert!(kept.take().is_empty());
-        kept.put(letter(11));
-        assert_eq!(kept.take().letters.len(), 1);
+        (0..MOST_TOLD + 3).for_each(|_| kept.put(letter(11)));
+        let taken = kept.take();
+        assert_eq!((taken.letters.len(), taken.left_out), (MOST_TOLD, 3));
     }
 }

@@ -59,7 +59,7 @@ pub struct Counts {
     pub drained: u64,
     /// Taken out of it because they cannot be done, and never will be.
     pub refused: u64,
-    /// How long taking out took so far, the pauses between looks left out.
+    /// For how long there was something to be taken out while servers took what they were sent.
     pub draining: Duration,
     /// Why one was refused.
     pub refusal: Option<String>,
@@ -184,10 +184,23 @@ impl Parking {
         }
     }
 
-    /// Sends what is parked, so many a second at most, whenever `may` says so, for as long as it is polled.
-    pub async fn drain(&self, drain: Drain, per_second: f64, may: impl Fn() -> bool) {
+    /// Sends what is parked, so many a second at most, while servers take something (`taken`) and there is `room` beside the
+    /// load, for as long as it is polled.
+    pub async fn drain(
+        &self,
+        drain: Drain,
+        per_second: f64,
+        taken: impl Fn() -> bool,
+        room: impl Fn() -> bool,
+    ) {
+        let may = || taken() && room();
+        let mut looked = Instant::now();
         loop {
             tokio::time::sleep(LOOK).await;
+            let since = std::mem::replace(&mut looked, Instant::now()).elapsed();
+            if taken() {
+                self.count_draining(since);
+            }
             if may()
                 && self.counts().backlog > 0
                 && let Err(error) = self.drain_some(&drain, per_second, &may).await
@@ -198,11 +211,18 @@ impl Parking {
         }
     }
 
+    /// Waits for room are a part of what a backlog takes.
+    fn count_draining(&self, time: Duration) {
+        let mut counts = self.counts();
+        if counts.backlog > 0 {
+            counts.draining += time;
+        }
+    }
+
     async fn drain_some(&self, drain: &Drain, per_second: f64, may: impl Fn() -> bool) -> anyhow::Result<()> {
         let (tell, told) = oneshot::channel();
         self.requests.send(Request::Take(tell)).await.context("the spool's thread has ended")?;
         let (mut done, mut refused, mut last) = (Vec::new(), 0, None);
-        let began = Instant::now();
         for parked in told.await.context("the spool's thread has ended")?? {
             if !may() {
                 break;
@@ -221,7 +241,6 @@ impl Parking {
         let request = Request::Done(Box::new(last), [count - refused, refused], tell);
         self.requests.send(request).await.context("the spool's thread has ended")?;
         told.await.context("the spool's thread has ended")??;
-        self.counts().draining += began.elapsed();
         // Nobody sends these again.
         drain.unmark(&done).await;
         Ok(())

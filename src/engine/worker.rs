@@ -121,7 +121,7 @@ impl Shared {
         let (Some(parking), Some(spool)) = (&self.parking, spool) else { return };
         let room = || queue.len() * 2 <= queue.capacity().unwrap_or(0);
         let closed = || self.restraint.as_ref().is_none_or(|restraint| restraint.is_closed());
-        parking.drain(drain, spool.drain.get(), || room() && closed()).await;
+        parking.drain(drain, spool.drain.get(), closed, room).await;
     }
 
     /// An operation is not to be sent now, for this reason: it is parked if there is a spool, and else dropped.
@@ -169,7 +169,7 @@ impl Shared {
         let under_way = self.restraint.as_deref().map(UnderWay::begin);
         let mut application = self.backoff.map(|policy| Application::new(policy, self.seed, due.n));
         let (mut calls, mut sums) = (1, Sums::default());
-        let (mut items, mut dead, mut unanswered) = (Items::default(), None, false);
+        let (mut items, mut dead, mut unclear) = (Items::default(), None, false);
         let mut call = loop {
             let began = Instant::now();
             let place = Place { n: due.n, cell, repeats: calls > 1 };
@@ -177,10 +177,10 @@ impl Shared {
             sums.add(apart);
             if !call.hopeless.is_empty() {
                 dead = dead.or(call.error);
-                self.give_up(&call, place, calls, unanswered);
+                self.give_up(&call, place, calls, unclear);
             }
+            unclear |= call.is_unclear();
             items = call.left.take().unwrap_or(items);
-            unanswered |= call.is_unanswered();
             if let (Some(restraint), Some(verdict)) = (&self.restraint, call.verdict()) {
                 restraint.told(Signal::Operation, verdict, began);
             }
@@ -227,7 +227,7 @@ impl Shared {
     }
 
     /// Keeps items for people that no server takes.
-    fn give_up(&self, call: &Call, place: Place, calls: u32, unanswered_before: bool) {
+    fn give_up(&self, call: &Call, place: Place, calls: u32, unclear_before: bool) {
         let mut instance = self.workload.instance(&self.mix, place.n);
         // What was sent was rendered from the same.
         let Ok(writes) = instance.statement.written(&mut instance.draw) else { return };
@@ -242,7 +242,7 @@ impl Shared {
                 code: error.map(|error| error.code),
                 code_name: error.map(|error| error.name.clone()).unwrap_or_default(),
                 message: error.map(|error| error.message.clone()).unwrap_or_default(),
-                unanswered_before,
+                unclear_before,
                 write: writes
                     .get(it.item)
                     .cloned()

@@ -8,6 +8,7 @@ use mongodb::error::{Error, ErrorKind};
 
 use super::Statement;
 use crate::client::errors;
+use crate::plan::gate::RATE_LIMIT_EXCEEDED;
 
 /// Which items of an operation are still to be written. Those of an operation that is no bulk are one whole.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,13 @@ pub struct ItemError {
     pub name: String,
     /// What it said.
     pub message: String,
+}
+
+impl ItemError {
+    /// Whether the item may be written later. Items have no labels, so it is the code alone that tells a rejection.
+    const fn may_pass(&self) -> bool {
+        self.code == RATE_LIMIT_EXCEEDED || errors::passes(self.code)
+    }
 }
 
 /// How a bulk is written.
@@ -83,10 +91,11 @@ impl Items {
         let (mut left, mut hopeless, mut untried) = (Vec::new(), Vec::new(), Vec::new());
         for (position, item) in sent.into_iter().enumerate() {
             match told.errors.get(&position) {
-                Some(error) if errors::passes(error.code) => left.push(item),
+                Some(error) if error.may_pass() => left.push(item),
                 Some(error) => hopeless.push(Hopeless { item, error: Some(error.clone()) }),
                 None if bulk.ordered && first.is_some_and(|first| position > first) => untried.push(item),
-                None if told.ended_early => untried.push(item),
+                None if told.rest_untried => untried.push(item),
+                // Written, or nobody knows: what may be there already is not sent again.
                 None => {}
             }
         }
@@ -105,8 +114,9 @@ impl Items {
 struct Told {
     /// By position among those that were sent.
     errors: BTreeMap<usize, ItemError>,
-    /// Whether something else befell the call, so that items of which nothing is said may not have been tried.
-    ended_early: bool,
+    /// Whether something else befell the call before anything was written, so that items of which nothing is said were not
+    /// tried.
+    rest_untried: bool,
 }
 
 impl Told {
@@ -119,12 +129,13 @@ impl Told {
             ErrorKind::InsertMany(many) => {
                 let each = many.write_errors.iter().flatten();
                 let errors = each.map(|e| (e.index, item(e.code, &e.code_name, &e.message))).collect();
-                Some(Self { errors, ended_early: false })
+                Some(Self { errors, rest_untried: false })
             }
             ErrorKind::BulkWrite(many) => {
                 let each = many.write_errors.iter();
                 let errors = each.map(|(&at, e)| (at, item(e.code, &e.code_name, &e.message))).collect();
-                Some(Self { errors, ended_early: error.source().is_some() })
+                let rest_untried = error.source().is_some() && many.partial_result.is_none();
+                Some(Self { errors, rest_untried })
             }
             _ => None,
         }
@@ -164,7 +175,7 @@ mod tests {
         let mut items = Items::default();
         assert_eq!(left(&items), [0, 1, 2, 3, 4]);
         assert_eq!(
-            hopeless(items.settle(UNORDERED, &error(&[(1, 11000), (2, 112), (4, 112)]))),
+            hopeless(items.settle(UNORDERED, &error(&[(1, 11000), (2, 112), (4, 462)]))),
             [(1, Some(11000))]
         );
         assert_eq!(left(&items), [2, 4]);

@@ -43,7 +43,7 @@ struct Told<'a> {
     code: Option<i32>,
     code_name: &'a str,
     message: &'a str,
-    unanswered_before: bool,
+    unclear_before: bool,
     write: &'a serde_json::Value,
 }
 
@@ -76,7 +76,7 @@ impl DeadLetterFile {
     pub fn note(&self) -> Option<String> {
         let beyond = match self.left_out {
             0 => String::new(),
-            more => format!(" ({more} more were beyond the mebibyte that is kept of a second)"),
+            more => format!(" ({more} more were beyond what is kept of a second)"),
         };
         (self.kept + self.left_out > 0)
             .then(|| format!("{} items that no server takes are in {FILE}{beyond}", self.kept))
@@ -98,7 +98,7 @@ fn line(facts: &TrialFacts, letter: &DeadLetter) -> Vec<u8> {
             code: letter.code,
             code_name: &letter.code_name,
             message: &letter.message,
-            unanswered_before: letter.unanswered_before,
+            unclear_before: letter.unclear_before,
             write: &letter.write,
         },
     };

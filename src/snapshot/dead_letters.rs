@@ -2,6 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The most of an interval's that one client tells.
+pub const MOST_TOLD: usize = 1000;
+
+/// The most that wait for a disk that does not keep up.
+const MOST_WAITING: usize = 16 * MOST_TOLD;
+
 /// Those of an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -31,8 +37,9 @@ pub struct DeadLetter {
     pub code_name: String,
     /// What the server said of it; may be empty.
     pub message: String,
-    /// Whether a call before had no answer: it may have written the item, and what was found now is the item itself.
-    pub unanswered_before: bool,
+    /// Whether it is not known what a call before has done: it may have written the item, and what was found now is the item
+    /// itself.
+    pub unclear_before: bool,
     /// What it would write, as `bulkWrite` takes it, in Extended JSON.
     pub write: serde_json::Value,
 }
@@ -43,9 +50,32 @@ impl DeadLetters {
         self.letters.is_empty() && self.left_out == 0
     }
 
-    /// Adds others.
+    /// Adds others, as many as there is room for.
     pub fn merge(&mut self, others: Self) {
-        self.letters.extend(others.letters);
-        self.left_out += others.left_out;
+        let room = MOST_WAITING.saturating_sub(self.letters.len());
+        self.left_out += others.left_out + others.letters.len().saturating_sub(room) as u64;
+        self.letters.extend(others.letters.into_iter().take(room));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_counted() {
+        let letters = |count: usize| {
+            let letter: DeadLetter = serde_json::from_value(serde_json::json!({
+                "at_ns": 0, "operation": 0, "n": 0, "item": 0, "calls": 1, "code": null, "code_name": "", "message": "",
+                "unclear_before": false, "write": {},
+            }))
+            .unwrap();
+            DeadLetters { letters: vec![letter; count], left_out: 1 }
+        };
+        let mut merged = letters(MOST_WAITING - 5);
+        merged.merge(letters(8));
+        assert_eq!((merged.letters.len(), merged.left_out), (MOST_WAITING, 5));
+        merged.merge(letters(1));
+        assert_eq!((merged.letters.len(), merged.left_out), (MOST_WAITING, 7));
     }
 }

@@ -103,7 +103,7 @@ fn with_driver(driver: &str) {
             }
             None => assert_eq!((&letter["op"], &letter["message"]), (&"chain".into(), &"".into())),
         }
-        assert_eq!(letter["unanswered_before"], false);
+        assert_eq!(letter["unclear_before"], false);
     }
     let told = format!("{} items that no server takes are in dead_letters.ndjson", letters.len());
     assert!(finished.stdout.contains(&told), "{}", finished.stdout);

@@ -11,8 +11,12 @@ from pymongo import errors
 
 import failures
 
-# Bytes of what items would write that are kept between two snapshots.
+# What is kept between two snapshots: items, and bytes of what they would write.
+_MOST_LETTERS = 1000
 _MOST_BYTES = 1 << 20
+
+# Items have no labels, so it is the code alone that tells a rejection.
+_RATE_LIMIT_EXCEEDED = 462
 
 
 class Bulk(NamedTuple):
@@ -58,7 +62,7 @@ class Items:
         hopeless: list[Hopeless] = []
         untried: list[int] = []
         for position, item in enumerate(sent):
-            if position in told and failures.passes(told[position].get("code")):
+            if position in told and _may_pass(told[position].get("code")):
                 left.append(item)
             elif position in told:
                 hopeless.append(Hopeless(item, told[position]))
@@ -70,6 +74,10 @@ class Items:
             left = sorted(left + untried)
         self._left = left
         return hopeless
+
+
+def _may_pass(code: Optional[int]) -> bool:
+    return code == _RATE_LIMIT_EXCEEDED or failures.passes(code)
 
 
 class LetterBox:
@@ -88,7 +96,7 @@ class LetterBox:
         text = json_util.dumps(write, json_options=json_util.RELAXED_JSON_OPTIONS)
         length = len(text) + len(letter["message"])
         with self._lock:
-            if self._bytes + length > _MOST_BYTES:
+            if self._bytes + length > _MOST_BYTES or len(self._letters) == _MOST_LETTERS:
                 self._left_out += 1
                 return
             self._bytes += length

@@ -27,8 +27,8 @@ class _Call(NamedTuple):
     failure: Optional[Failure] = None
     # Whether another call may go better.
     again: bool = False
-    # Whether it was a server that ended it.
-    answered: bool = True
+    # Whether nobody knows what of it the servers did; a rejection is the word of one that has done nothing.
+    unclear: bool = False
     # Items that no server takes.
     hopeless: tuple[Hopeless, ...] = ()
 
@@ -131,14 +131,14 @@ class Crew:
         self._ledger.records.append(Started(start_ns, cell, wait_ns))
         trace.begin(cell, has_cursor=statement.kind in ("find", "aggregate"))
         pauses = Pauses.of_operation(self._policy, self._seed, n) if self._policy else None
-        calls, items, unanswered = 1, Items(), False
+        calls, items, unclear = 1, Items(), False
         dead: Optional[Failure] = None
         while True:
             call = self._call(statement, draw, items)
             if call.hopeless:
                 dead = dead or call.failure
-                self._give_up(call.hopeless, n, calls, unanswered)
-            unanswered = unanswered or not call.answered
+                self._give_up(call.hopeless, n, calls, unclear)
+            unclear = unclear or call.unclear
             pause = pauses.next() if pauses is not None and call.again else None
             if pause is None or trace.dismissed:
                 break
@@ -164,7 +164,7 @@ class Crew:
             )  # fmt: skip
         )
 
-    def _give_up(self, hopeless: tuple[Hopeless, ...], n: int, calls: int, unanswered_before: bool) -> None:
+    def _give_up(self, hopeless: tuple[Hopeless, ...], n: int, calls: int, unclear_before: bool) -> None:
         """Keeps items for people that no server takes."""
         statement, operation, draw = self._workload.instance(n)
         # What was sent was rendered from the same, and the driver may have added to it.
@@ -173,7 +173,7 @@ class Crew:
             letter = {
                 "at_ns": self._now(), "operation": operation, "n": n, "item": item, "calls": calls,
                 "code": error.get("code") if error else None, "code_name": failures.name_of(error or {}),
-                "message": str(error.get("errmsg", "")) if error else "", "unanswered_before": unanswered_before,
+                "message": str(error.get("errmsg", "")) if error else "", "unclear_before": unclear_before,
             }  # fmt: skip
             self._ledger.dead_letters.put(letter, {"insertOne": {"document": documents[item]}})
 
@@ -194,12 +194,11 @@ class Crew:
         failure = failures.classify(error)
         # Before the application's deadline a timeout is the driver's or the server's, and a failure.
         if self._deadline.has_passed(took_ns) and failures.is_timeout(error):
-            return _Call(TIMED_OUT, Failure(FailureClass("timeout"), failure.example), again=True, answered=False)
+            return _Call(TIMED_OUT, Failure(FailureClass("timeout"), failure.example), again=True, unclear=True)
         outcome = GAVE_UP if failures.is_retryable_overload(error) else ENDED_FAILED
-        answered = failure.group.kind in ("command", "write", "write_concern", "insert_many")
         if self._policy is None:
-            return _Call(outcome, failure, answered=answered)
+            return _Call(outcome, failure)
         hopeless = items.settle(statement.bulk, error) if statement.bulk else None
         if hopeless is not None:
-            return _Call(outcome, failure, items.any(), answered, tuple(hopeless))
-        return _Call(outcome, failure, failures.is_worth_another_call(error), answered)
+            return _Call(outcome, failure, items.any(), hopeless=tuple(hopeless))
+        return _Call(outcome, failure, failures.is_worth_another_call(error), not failures.is_overload(error))

@@ -47,7 +47,7 @@ fn snapshot() -> Snapshot {
         code: Some(11000),
         code_name: "DuplicateKey".into(),
         message: "twice".into(),
-        unanswered_before: false,
+        unclear_before: false,
         write: json!({"insertOne": {"document": {"_id": 1}}}),
     };
     Snapshot {
