@@ -215,8 +215,8 @@ pub struct LoadArgs {
     /// A file, or the name of a profile that comes with overdrive
     #[arg(value_name = "PROFILE", default_value = "quickstart")]
     pub profile: String,
-    /// Set a connection-string option or a key of the profile: maxAdaptiveRetries=5, op.find.weight=3;
-    /// the value `unset` takes an option away
+    /// Set a connection-string option or a key of the profile: maxAdaptiveRetries=5, op.find.weight=3,
+    /// of one of several clients clients.NAME.load.rate=50/s; the value `unset` takes an option away
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub sets: Vec<(String, String)>,
     /// Operations per second, like 500/s (open model)

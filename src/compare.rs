@@ -30,6 +30,7 @@ use self::row::{Row, decide, rows};
 use self::side::Side;
 use self::verdict::{FEWEST_TRIALS, Verdict};
 use crate::metric::Metric;
+use crate::results::facts::{ALL, is_of_client};
 
 /// How often trials are drawn anew for an interval, where nobody wants otherwise.
 pub const DRAWS: usize = 10_000;
@@ -127,6 +128,7 @@ pub fn compare(base: Side, news: Vec<Side>, settings: Settings) -> Result<Compar
         let mut notes = comparability::check(&base, &new, &settings.across)?;
         let rows = rows(&base, &new, &settings)?;
         notes.extend(limits(&base, &new));
+        notes.extend(of_clients(&base, &settings));
         pairs.push(Pair { new, rows, notes });
     }
     decide(pairs.iter_mut().flat_map(|pair| &mut pair.rows).collect(), settings.noise);
@@ -165,6 +167,18 @@ fn exists(side: &Side, settings: &Settings) -> Result<(), Error> {
         segments.join(", "),
         ops.join(", ")
     )))
+}
+
+/// Where several clients' figures are one: what one of them gained another may have lost.
+fn of_clients(base: &Side, settings: &Settings) -> Option<String> {
+    let each = base.first().figures.iter().filter(|f| f.segment == settings.segment && is_of_client(&f.op));
+    let each: Vec<String> = each.map(|figures| format!("--op {}", figures.op)).collect();
+    (settings.op == ALL && !each.is_empty()).then(|| {
+        format!(
+            "these are the figures of all clients together, which hide what one took from another: {} compares one",
+            each.join(" or ")
+        )
+    })
 }
 
 /// What the load's model and the number of trials leave open.

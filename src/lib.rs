@@ -19,6 +19,9 @@
 //! Several processes, on one machine or many, may make one load, each a *shard* of it ([`plan::shard`]). They know nothing of
 //! each other but when they begin; the files that they leave are merged to those of one run ([`merge`]).
 //!
+//! A load may also be that of several *clients* ([`plan::clients`]), each with an engine of its own in this process. Their snapshots
+//! of an interval are folded into one ([`snapshot::Folding`]), so that all that follows sees one engine.
+//!
 //! Beside it: the *lab* (real servers that end with us), the *gate* (a proxy that sheds load as newer servers do; `wire` and
 //! `limiter` are its parts) and the *stub* (a server with scripted answers, in a process of its own, for measuring what
 //! measures).

@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::plan::timeline::{Segment, segments};
 use crate::report::human::{micros, percent, quotient, rate};
 use crate::results::TrialFacts;
-use crate::results::facts::{Scope, signed_seconds};
+use crate::results::facts::{ALL, Scope, signed_seconds};
 use crate::results::figures::Figures;
 use crate::snapshot::{Event, Preparing, ServerFacts, Snapshot};
 use crate::stats::{OpStats, ratio};
@@ -120,7 +120,7 @@ fn line(plan: &Plan, segments: &[Segment], snapshot: &Snapshot, scope: Scope) ->
     {
         all.merge(stats);
     }
-    let width = plan.clients.iter().map(|group| group.name.len()).max();
+    let width = plan.clients.iter().map(|group| group.name.len().max(ALL.len())).max();
     let client = width.map(|width| format!("{:<width$}  ", scope.client(plan))).unwrap_or_default();
     let (generator, flow) = match scope {
         Scope::Client(client) => {

@@ -50,15 +50,7 @@ pub fn render(trials: &[Summary], directory: &Path) -> String {
 
 /// Many trials: a line for each, all operations over the whole measured time; the files have the rest.
 fn matrix(trials: &[Summary]) -> String {
-    // Of several clients each has a line.
-    let rows = trials.iter().flat_map(|summary| {
-        let each = summary.whole().operations.iter();
-        let together = each.filter(|op| !matches!(op.scope, Scope::Operation(_)));
-        together.map(move |op| {
-            let of_client = if op.scope == Scope::All { String::new() } else { format!(": {}", op.name) };
-            (name(summary) + &of_client, summary, summary.whole(), op)
-        })
-    });
+    let rows = trials.iter().flat_map(|summary| together(name(summary), summary, summary.whole()));
     let table = figures("trial: variant (repeat)", rows);
     let mut text = format!("All operations over the whole measured time of each trial:\n{table}");
     text.push_str(&failed(trials));
@@ -81,6 +73,19 @@ fn matrix(trials: &[Summary]) -> String {
     }
     text.push('\n');
     text
+}
+
+/// The rows of all operations of a segment together, and before that those of each of several clients.
+fn together<'a>(
+    name: String,
+    summary: &'a Summary,
+    segment: &'a SegmentSummary,
+) -> impl Iterator<Item = FiguresOf<'a>> {
+    let each = segment.operations.iter().filter(|op| !matches!(op.scope, Scope::Operation(_)));
+    each.map(move |op| {
+        let client = if op.scope == Scope::All { String::new() } else { format!(": {}", op.name) };
+        (format!("{name}{client}"), summary, segment, op)
+    })
 }
 
 /// What does not add up in many trials.
@@ -116,7 +121,7 @@ pub fn trial(summary: &Summary) -> String {
         figures("operation", whole.operations.iter().map(|op| (op.name.clone(), summary, whole, op)))
     );
     if summary.segments.len() > 1 {
-        let rows = summary.segments.iter().map(|of| (of.name.clone(), summary, of, of.all()));
+        let rows = summary.segments.iter().flat_map(|of| together(of.name.clone(), summary, of));
         let _ = writeln!(
             text,
             "\nAll operations, by segment of the intended start:\n{}",
@@ -222,11 +227,11 @@ fn heading(summary: &Summary) -> String {
     )
 }
 
+/// What a row of figures is called, and whose they are.
+type FiguresOf<'a> = (String, &'a Summary, &'a SegmentSummary, &'a OpSummary);
+
 /// Rows of figures: a name, the trial and the segment they are over, and the operation they are of.
-fn figures<'a>(
-    first: &str,
-    rows: impl Iterator<Item = (String, &'a Summary, &'a SegmentSummary, &'a OpSummary)>,
-) -> Table {
+fn figures<'a>(first: &str, rows: impl Iterator<Item = FiguresOf<'a>>) -> Table {
     let mut table = table(&[&[first], &grids::FIGURES[..]].concat());
     for (name, summary, segment, operation) in rows {
         let plan = &summary.facts.plan;

@@ -27,7 +27,7 @@ pub struct CompareArgs {
     /// Compare a segment of the measured time, like `before` or an overload's name
     #[arg(long, value_name = "NAME", default_value = "all")]
     pub segment: String,
-    /// Compare one operation of the mix
+    /// Compare one operation of the mix; of several clients like `critical/read`, or `critical/all`
     #[arg(long, value_name = "NAME", default_value = "all")]
     pub op: String,
     /// What the sides may differ in, beside the driver and its options, because it is what is compared

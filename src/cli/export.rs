@@ -17,7 +17,7 @@ pub struct ExportArgs {
     /// when none is given, and hgrm the whole
     #[arg(long, value_name = "NAME")]
     pub segment: Option<String>,
-    /// An operation of the mix, or `all` for all together; benchfmt takes every one when none is given, and hgrm all together
+    /// An operation of the mix (of several clients like `critical/read`), or `all` for all together; benchfmt takes every one when none is given, and hgrm all together
     #[arg(long, value_name = "NAME")]
     pub op: Option<String>,
 }

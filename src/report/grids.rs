@@ -8,7 +8,7 @@ use super::groups::{Group, Report};
 use super::human::{percent, quotient, rate, time};
 use super::stored::{Recovery, Row, State, StoredTrial};
 use crate::compare::statistics::median;
-use crate::results::facts::ALL;
+use crate::results::facts::{ALL, is_of_client};
 
 /// The most characters of an error's example.
 const EXAMPLE: usize = 100;
@@ -66,11 +66,14 @@ fn maybe_time(us: Option<f64>) -> String {
     us.map_or_else(|| "-".to_owned(), time)
 }
 
-/// A row for each group: all operations over the whole measured time.
+/// A row for each group: all operations over the whole measured time; before it one for each of several clients.
 pub fn headline(report: &Report) -> Grid {
-    let rows = report.groups.iter().map(|group| {
-        let names = vec![group.name.clone(), trial_count(group)];
-        with_figures(names, &rows_of(group, ALL, ALL))
+    let rows = report.groups.iter().flat_map(|group| {
+        let row =
+            |name: String, op: &str| with_figures(vec![name, trial_count(group)], &rows_of(group, ALL, op));
+        let clients = group.operations().into_iter().filter(|op| is_of_client(op));
+        let clients = clients.map(|op| row(format!("{}: {op}", group.name), &op));
+        clients.chain([row(group.name.clone(), ALL)]).collect::<Vec<_>>()
     });
     grid(&["of", "trials"], rows.collect())
 }

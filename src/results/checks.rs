@@ -265,6 +265,21 @@ mod tests {
     }
 
     #[test]
+    fn several_clients_have_to_add_up() {
+        let mut plan = testing::groups_plan();
+        let mut sums = Accumulated::new(&plan);
+        sums.add(&plan, &snapshot(0, 1, [((1, 0), cell(3, 3, 3, 1)), ((1, 2), cell(2, 2, 2, 0))], [0; 3]));
+        let broken = |plan: &Plan| {
+            let checks = checks(plan, &sums, &Totals { ended: vec![3, 0, 2], attempts: 6, cut: false });
+            checks.into_iter().flat_map(|check| check.broken).collect::<Vec<_>>()
+        };
+        assert_eq!(broken(&plan), Vec::<String>::new());
+        // An operation that is nobody's.
+        plan.clients[1].operations = 3..3;
+        assert!(broken(&plan).contains(&"the clients' attempts add up to 4, and all are 6".to_owned()));
+    }
+
+    #[test]
     fn one_bug_does_not_fill_the_screen() {
         let (plan, mut sums, totals) = sums();
         for i in 2..100 {

@@ -7,7 +7,7 @@ use crate::plan::Driver;
 use crate::plan::load::Model;
 use crate::plan::{Attempts, Plan};
 
-pub(crate) use super::scope::{ALL, Scope, title};
+pub(crate) use super::scope::{ALL, Scope, is_of_client, title};
 
 /// What is known when a trial's load starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

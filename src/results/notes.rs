@@ -2,6 +2,7 @@
 
 use super::facts::{Scope, TrialFacts, per_second, reasons_known, seconds};
 use super::figures::ended;
+use super::recovery::BEHIND;
 use super::summary::{OpSummary, SegmentSummary};
 use crate::plan::load::Model;
 use crate::plan::timeline::{nanos, on_time};
@@ -48,6 +49,7 @@ pub(crate) fn notes(facts: &TrialFacts, segments: &[SegmentSummary], cut: bool) 
     }
     notes.extend(never_ok(whole));
     notes.extend(missed(facts, whole));
+    notes.extend(behind(whole));
     // What a run that was cut short counts as completed is over the time in which it ended, too.
     notes.extend(completed_later(whole).filter(|_| ran_through));
     notes.extend(saturation(facts, whole));
@@ -123,6 +125,23 @@ pub(crate) fn missed(facts: &TrialFacts, whole: &SegmentSummary) -> Option<Strin
             "target missed: {wanted:.0} operations were wanted in the measured time, {due} were due and {started} \
              started; {}",
             limit(facts, whole).0
+        )
+    })
+}
+
+/// Which of several clients were short of workers, which the figures of all together may hide.
+fn behind(whole: &SegmentSummary) -> Option<String> {
+    let of_client = |op: &&OpSummary| matches!(op.scope, Scope::Client(_));
+    let late = whole.operations.iter().filter(of_client).filter_map(|op| {
+        let behind_ns = op.behind_max_ns.filter(|&ns| ns > nanos(BEHIND))?;
+        Some(format!("{} (up to {} ms)", op.name, behind_ns / 1_000_000))
+    });
+    let late: Vec<String> = late.collect();
+    (!late.is_empty()).then(|| {
+        format!(
+            "due operations waited for a worker: {}. That client's max_in_flight, [flow] or maxPoolSize was short, or this \
+             machine",
+            late.join(", ")
         )
     })
 }

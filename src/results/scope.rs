@@ -134,6 +134,11 @@ pub(crate) fn title(client: &str, op: &str) -> String {
     }
 }
 
+/// Whether a title is that of all operations of one of several clients.
+pub(crate) fn is_of_client(title: &str) -> bool {
+    title.split_once('/').is_some_and(|(_, op)| op == ALL)
+}
+
 /// A title in a tag of `latency.hlog`, whose parts a slash keeps apart: `critical.read`.
 pub(crate) fn tag(title: &str) -> String {
     title.replacen('/', ".", 1)

@@ -148,6 +148,23 @@ mod tests {
     }
 
     #[test]
+    fn one_of_several_clients_can_be_asked_alone() {
+        let plan = testing::groups_plan();
+        let mut sums = Accumulated::new(&plan);
+        let mut batch = cell(40, 30, 40, 0);
+        (batch.outcomes.failed, batch.calls) = (10, 40);
+        sums.add(&plan, &snapshot(0, 1, [((1, 0), cell(60, 60, 60, 0)), ((1, 2), batch)], [0; 3]));
+        let facts = testing::facts(plan);
+        let summary = Summary::new("run".to_owned(), facts, &sums, Totals::default(), EndFacts::default());
+        let value = |text: &str| text.parse::<Condition>().unwrap().value(&summary);
+        assert_eq!(value("client.critical.error_rate > 1%"), Some(0.0));
+        assert_eq!(value("client.batch.error_rate > 1%"), Some(0.25));
+        assert_eq!(value("segment.all.client.batch.op.read.goodput > 1/s"), Some(30.0));
+        assert_eq!(value("error_rate > 1%"), Some(0.1));
+        assert_eq!(value("op.read.error_rate > 1%"), None, "whose?");
+    }
+
+    #[test]
     fn a_trial_fails_by_what_holds_and_by_what_nobody_knows() {
         let verdicts = evaluate(&summary(&[
             "error_rate > 5%",

@@ -122,14 +122,24 @@ pub fn confirm<'a>(
     Ok(())
 }
 
-fn intent(uri: &Uri, plan: &Plan) -> String {
-    let writes = plan.operations.iter().any(|o| o.weight > 0 && o.action.writes());
-    let load = match &plan.load.model {
+fn amount(model: &Model) -> String {
+    match model {
         Model::Open { stages, .. } => {
             let most = stages.iter().map(|s| s.from.get().max(s.to.get())).fold(0.0, f64::max);
             format!("up to {most} operations/s")
         }
         Model::Closed { workers } => format!("{workers} workers"),
+    }
+}
+
+fn intent(uri: &Uri, plan: &Plan) -> String {
+    let writes = plan.operations.iter().any(|o| o.weight > 0 && o.action.writes());
+    let load = match plan.clients.as_slice() {
+        [] => amount(&plan.load.model),
+        clients => {
+            let each = clients.iter().map(|group| format!("{}: {}", group.name, amount(&group.model)));
+            each.collect::<Vec<_>>().join(", ")
+        }
     };
     format!(
         "About to load {uri}\n  namespace {}.{}: {} documents are stored there, and the load {}\n  {load} for {} \

@@ -56,6 +56,30 @@ fn a_shard_is_compared_with_shards_of_as_many_alone() {
 }
 
 #[test]
+fn clients_may_differ_in_options_and_in_what_is_compared() {
+    let clients = |rate: &str, retries: &str| {
+        let of = |name: &str| {
+            json!({"name": name, "operations": {"start": 0, "end": 1}, "model": {"open": {"rate": rate}},
+                   "client": [{"name": "maxAdaptiveRetries", "value": retries}], "backoff": null})
+        };
+        let options = [("clients.batch.client.maxAdaptiveRetries".to_owned(), retries.to_owned())].into();
+        Trial { options, ..with_plan(json!({"clients": [of("critical"), of("batch")]})) }
+    };
+    let notes = checked(clients("1/s", "0"), clients("1/s", "2"), &[]).unwrap();
+    assert!(notes[0].contains("clients.batch.client.maxAdaptiveRetries is 0 and 2"), "{notes:?}");
+    assert!(retries_differ(&clients("1/s", "0"), &clients("1/s", "2")));
+    let refused = checked(clients("1/s", "0"), clients("2/s", "0"), &[]).unwrap_err();
+    assert!(refused.contains("clients.batch.model.open.rate is 1/s and 2/s"), "{refused}");
+    let varied = |rate: &str| {
+        let params = [("clients.batch.load.rate".to_owned(), Some(rate.to_owned()))].into();
+        Trial { params, ..clients(rate, "0") }
+    };
+    assert!(checked(varied("1/s"), varied("2/s"), &[]).is_ok());
+    let refused = checked(clients("1/s", "0"), with_plan(json!({})), &[]).unwrap_err();
+    assert!(refused.contains("the clients are critical, batch and one alone"), "{refused}");
+}
+
+#[test]
 fn every_part_is_told_by_its_name() {
     for (key, name) in [
         ("data", "data"),

@@ -3,7 +3,7 @@ use crate::results::EndFacts;
 use crate::results::Summary;
 use crate::results::accumulated::Accumulated;
 use crate::results::testing::{self, cell, snapshot};
-use crate::snapshot::Totals;
+use crate::snapshot::{ClientState, Generator, Totals};
 
 /// Ten seconds of a plan with these many reads due and these many left open, and a hand in the last snapshot.
 fn summary(
@@ -137,4 +137,22 @@ fn readers_are_told_what_the_numbers_leave_out() {
     for (note, start) in summary.notes.iter().zip(starts) {
         assert!(note.starts_with(start), "{note}");
     }
+}
+
+#[test]
+fn a_client_that_is_short_of_workers_is_named() {
+    let plan = testing::groups_plan();
+    let mut sums = Accumulated::new(&plan);
+    let mut second = snapshot(0, 1, [((1, 0), cell(60, 60, 60, 0))], [0; 3]);
+    let behind = |behind_ns| ClientState {
+        generator: Generator { behind_ns, ..Generator::default() },
+        ..ClientState::default()
+    };
+    second.clients = vec![behind(250_000_000), behind(0)];
+    sums.add(&plan, &second);
+    let facts = testing::facts(plan);
+    let summary = Summary::new("run".to_owned(), facts, &sums, Totals::default(), EndFacts::default());
+    let told = summary.notes.join("\n");
+    assert!(told.contains("waited for a worker: critical/all (up to 250 ms)"), "{told}");
+    assert!(told.contains("closed: latency omits waiting for batch"), "{told}");
 }

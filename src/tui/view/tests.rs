@@ -7,7 +7,8 @@ use super::*;
 use crate::plan::{ConcurrencyLimit, LimitLaw, Plan, Signal};
 use crate::results::testing::{self, snapshot};
 use crate::snapshot::{
-    ErrorClass, ErrorCount, ErrorLevel, Event, PoolCounts, ServerFacts, ServerStats, Snapshot,
+    ClientState, ErrorClass, ErrorCount, ErrorLevel, Event, FlowState, PoolCounts, ServerFacts, ServerStats,
+    Snapshot,
 };
 use crate::stats::OpStats;
 use crate::tui::keys::Action;
@@ -287,6 +288,38 @@ fn a_picked_operation_is_everywhere() {
     for part in [">read", "per operation: read", "(successful): read", "rates: read", "errors so far: read"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
+}
+
+#[test]
+fn each_of_several_clients_has_a_row() {
+    let mut model = Model::new(testing::facts(testing::groups_plan()));
+    let (mut critical, mut batch) = (OpStats::default(), OpStats::default());
+    retried(&mut critical, 0, 30, 800, 0);
+    retried(&mut batch, 1, 20, 3_000, 10);
+    let mut second = snapshot(0, 1, [((1, 0), critical), ((1, 2), batch)], [0; 3]);
+    let limit =
+        |limit| ClientState { flow: FlowState { limit, ..FlowState::default() }, ..ClientState::default() };
+    second.clients = vec![limit(None), limit(Some(8))];
+    model.add(&second);
+    insta::assert_snapshot!(panel(operations::draw, &model, 90, 9), @r"
+    ─ operations, measure ────────────────────────────────────────────────────────────────────
+    operation            goodput  errors  retries/op     p50    p99  offered  amplified    p90
+     critical/read        30.0/s    0.0%        0.00  1.17ms      -   30.0/s       1.00      -
+     critical/scan         0.0/s       -           -       -      -    0.0/s          -      -
+     critical/all         30.0/s    0.0%        0.00  1.17ms      -   30.0/s       1.00      -
+     batch/read           20.0/s   33.3%        1.00  4.35ms      -        -       2.00      -
+     batch/all            20.0/s   33.3%        1.00  4.35ms      -        -       2.00      -
+    >all                  50.0/s   16.7%        0.50  1.44ms      -        -       1.50      -
+    ");
+    assert!(panel(generator::draw, &model, 76, 3).contains("batch:  limit 8"));
+    // Tab goes through them in their order.
+    let mut app = App::default();
+    let names = (0..6).map(|_| {
+        app.act(Action::NextOperation, &model);
+        model.name(app.whose)
+    });
+    let names: Vec<String> = names.collect();
+    assert_eq!(names, ["critical/read", "critical/scan", "critical/all", "batch/read", "batch/all", "all"]);
 }
 
 #[test]
