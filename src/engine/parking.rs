@@ -24,6 +24,10 @@ const WAITING: usize = 10_000;
 /// The most that are written, or taken out, at once.
 const BATCH: usize = 500;
 
+/// The drain says that operations are done, and asks for more, about as often in a second: what it has not said is sent again
+/// by the next one.
+const BATCHES: f64 = 4.0;
+
 /// How often the drain looks whether it may go on.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -33,7 +37,8 @@ const GROWING: u32 = 60;
 /// What the spool's thread is asked.
 enum Request {
     Park(Due, &'static str),
-    Take(oneshot::Sender<Result<Vec<Parked<Order>>, SpoolError>>),
+    /// So many of the oldest.
+    Take(usize, oneshot::Sender<Result<Vec<Parked<Order>>, SpoolError>>),
     /// This one and all before it are out of the spool: so many more than before were sent, and refused.
     Done(Box<Parked<Order>>, [u64; 2], oneshot::Sender<Result<(), SpoolError>>),
     End(oneshot::Sender<()>),
@@ -221,7 +226,10 @@ impl Parking {
 
     async fn drain_some(&self, drain: &Drain, per_second: f64, may: impl Fn() -> bool) -> anyhow::Result<()> {
         let (tell, told) = oneshot::channel();
-        self.requests.send(Request::Take(tell)).await.context("the spool's thread has ended")?;
+        self.requests
+            .send(Request::Take(batch(per_second), tell))
+            .await
+            .context("the spool's thread has ended")?;
         let (mut done, mut refused, mut last) = (Vec::new(), 0, None);
         for parked in told.await.context("the spool's thread has ended")?? {
             if !may() {
@@ -251,6 +259,12 @@ impl Parking {
     }
 }
 
+/// How many are taken out at once.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and BATCH")]
+fn batch(per_second: f64) -> usize {
+    ((per_second / BATCHES) as usize).clamp(1, BATCH)
+}
+
 /// The event that says what has become of parked operations.
 pub const SPOOL: &str = "spool";
 
@@ -273,7 +287,7 @@ impl Thread {
             }
             self.park(shared, &mut batch);
             match next {
-                Some(Request::Take(tell)) => drop(tell.send(self.spool.oldest(BATCH))),
+                Some(Request::Take(most, tell)) => drop(tell.send(self.spool.oldest(most))),
                 Some(Request::Done(last, [sent, refused], tell)) => {
                     let done = self.spool.done(&last);
                     if done.is_ok() {

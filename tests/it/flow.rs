@@ -186,7 +186,7 @@ collection = "parked"
 rate = "40/s"
 arrivals = "even"
 warmup = "1s"
-duration = "8s"
+duration = "LOADs"
 [client]
 maxPoolSize = 100
 maxAdaptiveRetries = 0
@@ -225,8 +225,8 @@ async fn stored(uri: &str) -> (u64, u64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_parked_is_sent_once_by_the_run_or_later() {
     let lab = Lab::start(&lab_options(), &|_| ()).await.unwrap();
-    for (length, left) in [("3", false), ("60", true)] {
-        let place = Place::new(PARKED.replace("FOR", length));
+    for (duration, length, left) in [("25", "3", false), ("8", "60", true)] {
+        let place = Place::new(PARKED.replace("LOAD", duration).replace("FOR", length));
         let args = ["--uri", lab.uri(), "--allow-faults=fail_command", "--ui", "none"];
         let finished = finish(&mut place.run(&args));
         let directory = finished.assert_code(0).directory();
