@@ -183,6 +183,7 @@ mod tests {
         let state = |in_flight, limit| ClientState {
             generator: Generator { in_flight, behind_ns: 1_500_000, ..Generator::default() },
             flow: FlowState { limit, ..FlowState::default() },
+            starving: None,
         };
         both.clients = vec![state(30, None), state(4, Some(8))];
         insta::assert_snapshot!(lines(&plan, &segments(&plan), &both).join("\n"), @r"

@@ -8,6 +8,7 @@ mod cells;
 mod dead_letters;
 mod folding;
 mod merge;
+mod starving;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -104,6 +105,9 @@ pub struct ClientState {
     pub generator: Generator,
     /// What its application does about rejection.
     pub flow: FlowState,
+    /// How many connections its pool has that gave none to anyone; see [`Snapshot::starving`].
+    #[serde(default)]
+    pub starving: Option<u64>,
 }
 
 /// How what the application does about rejection stands.

@@ -81,7 +81,11 @@ impl Folding {
             if let Some(own) = part.until(end_ns) {
                 segment = segment.or(Some(own.segment));
                 part.open.clone_from(&own.open);
-                part.state = ClientState { flow: own.flow.clone(), generator: own.generator };
+                part.state = ClientState {
+                    starving: own.starving(),
+                    flow: own.flow.clone(),
+                    generator: own.generator,
+                };
                 whole.add_client(own, part.first, &part.client);
             }
             whole.open.extend(&part.open);

@@ -31,6 +31,7 @@ impl Snapshot {
         for (ours, theirs) in self.clients.iter_mut().zip(next.clients) {
             ours.generator.merge_after(theirs.generator);
             ours.flow = theirs.flow;
+            ours.starving = ours.starving.and(theirs.starving);
         }
     }
 }

@@ -153,7 +153,7 @@ impl Underway {
             probing: ground.probe.as_ref().map(|probe| probe.start(go)),
             keeping: Arc::clone(&setup.keeping),
             record: writer.map_or_else(|| Record::Aside(Vec::new()), Record::Files),
-            watch: Watch::default(),
+            watch: Watch::of(&setup.plan),
             notes: setup.notes.clone(),
             early: None,
             stopped_ns: None,
@@ -206,8 +206,12 @@ impl Underway {
         for event in &events {
             if event.kind == POOL_WEDGED {
                 let at = Duration::from_nanos(event.at_ns.unsigned_abs()).as_secs_f64();
+                let whose = match event.subject.as_str() {
+                    "" => String::new(),
+                    client => format!(" of client {client}"),
+                };
                 self.notes.push(format!(
-                    "pool wedged at {at:.0} s, a fault of the driver's and not of the servers: {}",
+                    "pool{whose} wedged at {at:.0} s, a fault of the driver's and not of the servers: {}",
                     event.detail
                 ));
             }
