@@ -185,7 +185,7 @@ fn of_clients(base: &Side, settings: &Settings) -> Option<String> {
 fn limits(base: &Side, new: &Side) -> Vec<String> {
     let mut limits = Vec::new();
     if base.first().closed || new.first().closed {
-        limits.push("closed: latency omits waiting".to_owned());
+        limits.push("closed: latency omits waiting for a worker".to_owned());
     }
     match base.trials.len().min(new.trials.len()) {
         1 if one_each(base, new) => limits.push(format!(

@@ -53,6 +53,13 @@ fn matrix(trials: &[Summary]) -> String {
     let rows = trials.iter().flat_map(|summary| together(name(summary), summary, summary.whole()));
     let table = figures("trial: variant (repeat)", rows);
     let mut text = format!("All operations over the whole measured time of each trial:\n{table}");
+    if trials.iter().any(|summary| !summary.recoveries.is_empty()) {
+        let each = trials.iter().flat_map(|summary| {
+            summary.recoveries.iter().map(|of| (format!("{}: {}", summary.facts.trial, of.overload), of))
+        });
+        let table = recovery_table("trial: overload", each);
+        let _ = write!(text, "\n\nWhat came of each overload, by the time things happened:\n{table}");
+    }
     text.push_str(&failed(trials));
     text.push_str(&broken(trials));
     let mut told: Vec<&String> = Vec::new();
@@ -132,7 +139,7 @@ pub fn trial(summary: &Summary) -> String {
         let _ = writeln!(
             text,
             "\nWhat came of each overload, by the time things happened:\n{}",
-            recovery_table(&summary.recoveries)
+            recovery_table("overload", summary.recoveries.iter().map(|of| (of.overload.clone(), of)))
         );
     }
     let mut staleness = summary.staleness.iter().filter(|of| of.segment == ALL).peekable();
@@ -258,11 +265,12 @@ fn figures<'a>(first: &str, rows: impl Iterator<Item = FiguresOf<'a>>) -> Table 
     align(table)
 }
 
-fn recovery_table(recoveries: &[Recovery]) -> Table {
-    let mut table = table(&["overload", "goodput before", "during", "after", "p50 before", "recovered"]);
-    for of in recoveries {
+/// Overloads by the name that is given with each.
+fn recovery_table<'a>(head: &str, recoveries: impl Iterator<Item = (String, &'a Recovery)>) -> Table {
+    let mut table = table(&[head, "goodput before", "during", "after", "p50 before", "recovered"]);
+    for (name, of) in recoveries {
         table.add_row([
-            of.overload.clone(),
+            name,
             rate(of.goodput_before_ops_per_s),
             rate(of.goodput_during_ops_per_s),
             rate(of.goodput_after_ops_per_s),

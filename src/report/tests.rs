@@ -118,7 +118,8 @@ fn a_recovery_is_told_in_words() {
     let told = |recovered, time_to_recover_s| {
         let mut recovery = summary().recoveries.remove(0);
         (recovery.recovered, recovery.time_to_recover_s) = (recovered, time_to_recover_s);
-        let table = recovery_table(&[recovery]).to_string();
+        let table =
+            recovery_table("overload", [(recovery.overload.clone(), &recovery)].into_iter()).to_string();
         table.trim_end_matches([' ', '|']).rsplit('|').next().map(str::trim).map(str::to_owned).unwrap()
     };
     assert_eq!(told(Some(true), Some(2.25)), "after 2.25 s");

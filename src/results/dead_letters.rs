@@ -19,7 +19,8 @@ pub(crate) const FILE: &str = "dead_letters.ndjson";
 pub(crate) struct DeadLetterFile {
     path: PathBuf,
     file: Option<File>,
-    kept: u64,
+    refused: u64,
+    untried: u64,
     left_out: u64,
 }
 
@@ -50,13 +51,15 @@ struct Told<'a> {
 impl DeadLetterFile {
     /// Nothing is made before there is a letter.
     pub const fn new(path: PathBuf) -> Self {
-        Self { path, file: None, kept: 0, left_out: 0 }
+        Self { path, file: None, refused: 0, untried: 0, left_out: 0 }
     }
 
     /// Adds an interval's.
     pub fn add(&mut self, facts: &TrialFacts, letters: &DeadLetters) -> Result<(), Error> {
         self.left_out += letters.left_out;
-        self.kept += letters.letters.len() as u64;
+        let untried = letters.letters.iter().filter(|letter| letter.code.is_none()).count();
+        self.untried += untried as u64;
+        self.refused += (letters.letters.len() - untried) as u64;
         let lines: Vec<u8> = letters.letters.iter().flat_map(|letter| line(facts, letter)).collect();
         if lines.is_empty() {
             return Ok(());
@@ -78,8 +81,16 @@ impl DeadLetterFile {
             0 => String::new(),
             more => format!(" ({more} more were beyond what is kept of a second)"),
         };
-        (self.kept + self.left_out > 0)
-            .then(|| format!("{} items that no server takes are in {FILE}{beyond}", self.kept))
+        let behind = match self.untried {
+            0 => String::new(),
+            more => format!(", and {more} that were not tried because they came after one of those"),
+        };
+        (self.refused + self.left_out > 0).then(|| {
+            format!(
+                "{} items that no server takes are in {FILE}{behind}; of all phases{beyond}",
+                self.refused
+            )
+        })
     }
 }
 

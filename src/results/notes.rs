@@ -84,9 +84,11 @@ fn closed(plan: &Plan) -> Option<String> {
     match plan.load.model {
         Model::Open { .. } => None,
         Model::Closed { .. } if clients.len() == plan.clients.len() => {
-            Some("closed: latency omits waiting".to_owned())
+            Some("closed: latency omits waiting for a worker".to_owned())
         }
-        Model::Closed { .. } => Some(format!("closed: latency omits waiting for {}", clients.join(", "))),
+        Model::Closed { .. } => {
+            Some(format!("closed ({}): latency omits waiting for a worker", clients.join(", ")))
+        }
     }
 }
 
@@ -176,7 +178,7 @@ fn completed_later(whole: &SegmentSummary) -> Option<String> {
     (completed < goodput * (1.0 - LATER_SHARE)).then(|| {
         format!(
             "goodput counts operations where they were due, and many of these ended only after the measured time: \
-             within it {completed:.0}/s succeeded, which is what the servers could do, not {goodput:.0}/s \
+             within it {completed:.0}/s succeeded, which is the rate that was kept up, not {goodput:.0}/s \
              (completed_ops_per_s)"
         )
     })

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{ClientState, Snapshot, Totals};
+use super::{ClientState, ServerStats, Snapshot, Totals};
 use crate::plan::Plan;
 
 /// Takes the intervals of several engines, and gives those of all of them. They end alike but for the last ones: an engine
@@ -27,6 +27,8 @@ struct Part {
     open: Vec<u64>,
     /// How it stood then.
     state: ClientState,
+    /// Connections that its pools had open then, by server.
+    connections: Vec<ServerStats>,
 }
 
 impl Folding {
@@ -39,6 +41,7 @@ impl Folding {
             ended: false,
             open: vec![0; group.operations.len()],
             state: ClientState::default(),
+            connections: Vec::new(),
         };
         Self { engines: plan.clients.iter().map(part).collect(), sequence: 0, end_ns: 0 }
     }
@@ -86,7 +89,16 @@ impl Folding {
                     flow: own.flow.clone(),
                     generator: own.generator,
                 };
+                let open = |server: &ServerStats| ServerStats {
+                    address: server.address.clone(),
+                    connections_open: server.connections_open,
+                    ..ServerStats::default()
+                };
+                part.connections = own.servers.iter().map(open).collect();
                 whole.add_client(own, part.first, &part.client);
+            } else {
+                // Its connections stay until all have ended.
+                whole.add_servers(part.connections.clone());
             }
             whole.open.extend(&part.open);
             whole.clients.push(part.state.clone());
@@ -164,7 +176,7 @@ impl Totals {
 mod tests {
     use super::*;
     use crate::results::testing::{self, cell};
-    use crate::snapshot::{Event, FlowState, Generator, PoolCounts, ServerStats};
+    use crate::snapshot::{Event, FlowState, Generator, PoolCounts};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -237,6 +249,7 @@ mod tests {
         let last = folding.add(1, interval(1, 20, 24, 16));
         assert_eq!(told(&last), [(20, 24, 16)]);
         assert_eq!((last[0].open.clone(), last[0].clients.len(), last[0].sequence), (vec![1; 3], 2, 2));
+        assert_eq!(last[0].servers[0].connections_open, 6, "those of the one that has ended are still there");
         assert!(folding.end(1).is_empty());
     }
 

@@ -39,7 +39,7 @@ const KEYS: Duration = Duration::from_millis(50);
 
 /// Why a knob does nothing.
 const NO_KNOBS: &str =
-    "knobs are for a run of one trial against real servers: this one is not changed by hand";
+    "knobs are for a run of one trial and one client against real servers: this one is not changed by hand";
 
 /// How long the end waits for the terminal to be given back; longer than that itself waits.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -174,7 +174,7 @@ fn what_cannot_be_turned_says_why() {
     let mut terminal = Terminal::start(&mut place.run(&args), (120, 40), Output::Terminal);
     terminal.wait_for("measure");
     terminal.keys("+");
-    terminal.wait_for("knobs are for a run of one trial");
+    terminal.wait_for("knobs are for a run of one trial and one client");
     terminal.keys("q");
     terminal.end();
 }

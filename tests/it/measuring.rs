@@ -77,6 +77,16 @@ fn above(histogram: &Histogram<u64>, ms: u64) -> u64 {
     histogram.count_between(ms * 1000, u64::MAX)
 }
 
+#[test]
+fn a_bulk_of_inserts_is_one_command_for_a_stub_as_well() {
+    let profile = "[data]\ndocuments = 10\n[load]\nrate = \"40/s\"\nwarmup = \"0s\"\nduration = \"2s\"\n\
+                   [op.batch.insert_many]\ncount = 10\n";
+    let place = run(profile, "service=1ms", &[]);
+    let directory = results(&place);
+    let served = counted(&directory).0;
+    assert_eq!((served, attempts(&directory)), (80, 80));
+}
+
 #[expect(clippy::cast_precision_loss, reason = "small counts")]
 fn as_f64(count: u64) -> f64 {
     count as f64

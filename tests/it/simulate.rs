@@ -377,7 +377,7 @@ fn the_keys_of_the_screen_do_in_a_simulation_what_they_can() {
     let place = Place::new("");
     let mut terminal = on_screen(&place, &["--speed", "1"]);
     terminal.keys("+");
-    terminal.wait_for("knobs are for a run of one trial against real servers");
+    terminal.wait_for("knobs are for a run of one trial and one client against real servers");
     terminal.keys(" ");
     let frozen = terminal.wait_for("FROZEN at");
     sleep(Duration::from_millis(1500));

@@ -128,7 +128,7 @@ fn readers_are_told_what_the_numbers_leave_out() {
     let starts = [
         "the run was cut: 1 s of 1m were measured",
         "these rejections do not depend on load",
-        "closed: latency omits waiting",
+        "closed: latency omits waiting for a worker",
         "attempts were counted by pool events alone",
         "p99 takes 1000 successful operations, so it is left out for read (149), all (149)",
         "1 latencies above 120 s were counted as 120 s",
@@ -154,5 +154,5 @@ fn a_client_that_is_short_of_workers_is_named() {
     let summary = Summary::new("run".to_owned(), facts, &sums, Totals::default(), EndFacts::default());
     let told = summary.notes.join("\n");
     assert!(told.contains("waited for a worker: critical/all (up to 250 ms)"), "{told}");
-    assert!(told.contains("closed: latency omits waiting for batch"), "{told}");
+    assert!(told.contains("closed (batch): latency omits waiting for a worker"), "{told}");
 }
