@@ -153,11 +153,7 @@ where
             let change_ns = self.changes.last().map_or(u64::MAX, |change| change.at_ns);
             let due_ns = self.next_due();
             let bound_ns = end_ns.min(change_ns).min(due_ns).min(self.next_cut_ns);
-            if let Some(event) = self.world.agenda.next_before(bound_ns) {
-                self.now_ns = event.at_ns;
-                self.world.look_ahead();
-                self.world.happen(event);
-                self.refill();
+            if self.happens_before(bound_ns) {
                 continue;
             }
             self.now_ns = bound_ns;
@@ -171,6 +167,21 @@ where
                 self.due();
             }
         }
+    }
+
+    /// Whatever happens before a time, or until something has happened after which the load may be over. Whether that is so.
+    fn happens_before(&mut self, bound_ns: u64) -> bool {
+        let may_end_ns = self.measured_until_ns.min(self.frozen_at);
+        while let Some(event) = self.world.agenda.next_before(bound_ns) {
+            self.now_ns = event.at_ns;
+            self.world.look_ahead();
+            self.world.happen(event);
+            self.refill();
+            if self.now_ns >= may_end_ns {
+                return true;
+            }
+        }
+        false
     }
 
     const fn is_frozen(&self) -> bool {
@@ -190,10 +201,12 @@ where
             && let Some(after) = later.next()
         {
             let next = std::mem::replace(next, after);
-            self.world.tally.offer(self.world.tally.segment_at(next.at_ns), self.world.operation(next.n));
+            let op = self.world.operation(next.n);
+            self.world.tally.offer(self.world.tally.segment_at(next.at_ns), op);
+            self.world.look_at_arrivals(next.n);
             if *backlog == 0 && self.world.has_room() {
                 *at_once += 1;
-                self.world.arrive(next);
+                self.world.arrive(next, op);
             } else {
                 *backlog += 1;
             }
@@ -217,7 +230,7 @@ where
                 while *backlog > 0 && self.world.has_room() {
                     let Some(next) = waiting(taken, at_once).next() else { return };
                     *backlog -= 1;
-                    self.world.arrive(next);
+                    self.world.arrive(next, self.world.operation(next.n));
                 }
             }
             Load::Closed { .. } => {
@@ -240,7 +253,7 @@ where
         {
             let n = *next;
             *next += 1;
-            self.world.take(Due { n, at_ns: self.now_ns }, Some(client));
+            self.world.take(Due { n, at_ns: self.now_ns }, self.world.operation(n), Some(client));
         }
     }
 

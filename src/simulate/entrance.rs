@@ -97,22 +97,21 @@ impl World<'_> {
         self.entrances.drops || taken < self.entrances.most as u64
     }
 
-    /// An arrival of the open model reaches its client.
-    pub fn arrive(&mut self, due: Due) {
+    /// An arrival of the open model, whose place in the plan this is, reaches its client.
+    pub fn arrive(&mut self, due: Due, op: u16) {
         if self.entrances.each.is_empty() {
-            return self.take(due, None);
+            return self.take(due, op, None);
         }
         let (client, _) = self.draw(due.n);
         let is_crowd = self.flights.len() >= self.entrances.most;
         let (limit, drops) = (self.applications.limit(client), self.entrances.drops);
         let most = self.entrances.queue.filter(|_| drops).unwrap_or(usize::MAX);
-        let Some(entrance) = self.entrances.get(client) else { return self.take(due, None) };
+        let Some(entrance) = self.entrances.get(client) else { return };
         if entrance.places < limit && entrance.queue.is_empty() && !is_crowd {
-            return self.take(due, None);
+            return self.take(due, op, None);
         }
         if entrance.queue.len() >= most {
-            let (segment, op) = (self.tally.segment_at(due.at_ns), self.operation(due.n));
-            return self.tally.drop(segment, op, QUEUE_FULL, self.now_ns);
+            return self.tally.drop(self.tally.segment_at(due.at_ns), op, QUEUE_FULL, self.now_ns);
         }
         entrance.queue.push_back(due);
         self.entrances.queued += 1;
@@ -133,7 +132,7 @@ impl World<'_> {
             }
             let Some(due) = entrance.queue.pop_front() else { return };
             self.entrances.queued -= 1;
-            self.take(due, None);
+            self.take(due, self.operation(due.n), None);
         }
     }
 
@@ -170,8 +169,8 @@ impl World<'_> {
     }
 
     /// An operation takes a place, and goes if the application lets it.
-    pub fn take(&mut self, due: Due, client: Option<u32>) {
-        let flight = self.flight(due, client);
+    pub fn take(&mut self, due: Due, op: u16, client: Option<u32>) {
+        let flight = self.flight(due, op, client);
         let client = flight.client;
         let slot = self.flights.add(flight);
         if let Some(entrance) = self.entrances.get(client) {

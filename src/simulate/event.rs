@@ -65,20 +65,25 @@ const BUCKET: u32 = 20;
 /// How many buckets there are: for about 17 s, which is more than the driver's longest backoff.
 const BUCKETS: usize = 1 << 14;
 
-/// All that is planned. Few events are sorted at a time: those of the current millisecond are in a heap, later ones in
-/// unsorted buckets of a millisecond each, and what lies beyond all buckets in a heap of its own.
+/// All that is planned. Few events are sorted at a time: those of the current millisecond, once when it begins, and in a heap
+/// what is planned within it; later ones are in unsorted buckets of a millisecond each, and what lies beyond all buckets in a
+/// heap of its own.
 #[derive(Debug)]
 pub struct Agenda {
     lanes: [VecDeque<Event>; 3],
+    /// When the first of each lane happens; `u64::MAX` where there is none.
+    heads: [u64; 3],
+    /// Those of the current bucket, the first last.
+    sorted: Vec<Event>,
     near: BinaryHeap<Earliest>,
     /// By the bucket's number, modulo their count.
     buckets: Vec<Vec<Event>>,
     /// Of each bucket whether there is anything in it.
     filled: Vec<u64>,
-    /// The number of the first bucket whose events are not in the heap.
+    /// The number of the first bucket whose events are not sorted.
     next_bucket: u64,
     far: BinaryHeap<Earliest>,
-    /// Whether a bucket has come into the heap.
+    /// Whether a bucket has been sorted.
     fetched: bool,
 }
 
@@ -86,6 +91,8 @@ impl Default for Agenda {
     fn default() -> Self {
         Self {
             lanes: Default::default(),
+            heads: [u64::MAX; 3],
+            sorted: Vec::new(),
             near: BinaryHeap::new(),
             buckets: vec![Vec::new(); BUCKETS],
             filled: vec![0; BUCKETS / 64],
@@ -99,6 +106,8 @@ impl Default for Agenda {
 impl Agenda {
     /// Plans an event of a lane; none of it may lie before one that was planned earlier.
     pub fn follow(&mut self, lane: Lane, event: Event) {
+        let head = &mut self.heads[lane as usize];
+        *head = event.at_ns.min(*head);
         let lane = &mut self.lanes[lane as usize];
         debug_assert!(lane.back().is_none_or(|last| last.at_ns <= event.at_ns), "{event:?} overtakes");
         lane.push_back(event);
@@ -122,18 +131,29 @@ impl Agenda {
     /// that the same plan always goes the same way.
     pub fn next_before(&mut self, bound_ns: u64) -> Option<Event> {
         loop {
-            let mut first = self.near.peek().map_or(u64::MAX, |event| event.0.at_ns);
+            let (sorted, near) = (self.sorted.last(), self.near.peek());
+            let is_near = match (sorted, near) {
+                (Some(sorted), Some(near)) => order(&near.0, sorted) == Ordering::Less,
+                (sorted, _) => sorted.is_none(),
+            };
+            let first = if is_near { near.map(|near| &near.0) } else { sorted };
+            let mut first = first.map_or(u64::MAX, |event| event.at_ns);
             let mut lane = None;
-            for (i, events) in self.lanes.iter().enumerate() {
-                if let Some(event) = events.front().filter(|event| event.at_ns < first) {
-                    (first, lane) = (event.at_ns, Some(i));
+            for (i, &head) in self.heads.iter().enumerate() {
+                if head < first {
+                    (first, lane) = (head, Some(i));
                 }
             }
             if first.min(bound_ns) >> BUCKET < self.next_bucket {
                 return match lane {
                     _ if first >= bound_ns => None,
-                    Some(lane) => self.lanes[lane].pop_front(),
-                    None => self.near.pop().map(|event| event.0),
+                    Some(lane) => {
+                        let event = self.lanes[lane].pop_front();
+                        self.heads[lane] = self.lanes[lane].front().map_or(u64::MAX, |next| next.at_ns);
+                        event
+                    }
+                    None if is_near => self.near.pop().map(|event| event.0),
+                    None => self.sorted.pop(),
                 };
             }
             // Something in a bucket may come before that.
@@ -141,13 +161,12 @@ impl Agenda {
         }
     }
 
-    /// All events of the next millisecond or so, in no order, once when these have become known.
-    pub fn fetched(&mut self) -> impl Iterator<Item = &Event> {
-        let fetched = std::mem::take(&mut self.fetched);
-        self.near.iter().map(|event| &event.0).take(if fetched { usize::MAX } else { 0 })
+    /// All events of the next millisecond or so, once when these have become known.
+    pub fn fetched(&mut self) -> &[Event] {
+        if std::mem::take(&mut self.fetched) { &self.sorted } else { &[] }
     }
 
-    /// Puts the events of the next bucket that has any into the heap, but of none after this one.
+    /// Sorts the events of the next bucket that has any, but of none after this one. Nothing is left of those before.
     fn fetch(&mut self, most: u64) {
         let last = self
             .next_filled()
@@ -155,8 +174,7 @@ impl Agenda {
             .min(most);
         if last < self.next_bucket + BUCKETS as u64 {
             let place = place(last);
-            self.fetched = !self.buckets[place].is_empty();
-            self.near.extend(self.buckets[place].drain(..).map(Earliest));
+            self.sorted.append(&mut self.buckets[place]);
             self.filled[place / 64] &= !(1 << (place % 64));
         }
         self.next_bucket = last.saturating_add(1);
@@ -164,8 +182,10 @@ impl Agenda {
             self.far.peek().filter(|event| event.0.at_ns >> BUCKET <= last).map(|event| event.0)
         {
             self.far.pop();
-            self.near.push(Earliest(event));
+            self.sorted.push(event);
         }
+        self.sorted.sort_unstable_by(|a, b| order(b, a));
+        self.fetched = !self.sorted.is_empty();
     }
 
     /// The number of the first bucket that has any events; `u64::MAX` when none has.
@@ -205,9 +225,14 @@ struct Earliest(Event);
 
 impl Ord for Earliest {
     fn cmp(&self, other: &Self) -> Ordering {
-        let tie = |e: &Event| (e.slot, e.server, e.what as u8, e.epoch);
-        other.0.at_ns.cmp(&self.0.at_ns).then_with(|| tie(&other.0).cmp(&tie(&self.0)))
+        order(&other.0, &self.0)
     }
+}
+
+/// Which of two happens first.
+fn order(a: &Event, b: &Event) -> Ordering {
+    let tie = |event: &Event| (event.slot, event.server, event.what as u8, event.epoch);
+    a.at_ns.cmp(&b.at_ns).then_with(|| tie(a).cmp(&tie(b)))
 }
 
 impl PartialOrd for Earliest {

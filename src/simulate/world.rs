@@ -34,6 +34,9 @@ use crate::stats::sample::{AttemptEnd, Outcome};
 /// The kind of the tickets for reads, which holders take.
 pub const READS: usize = 0;
 
+/// So many of those who arrive are looked at at once: more than the processor waits for at a time.
+const ARRIVALS: u64 = 16;
+
 /// Everything that is simulated.
 pub struct World<'a> {
     pub(super) plan: &'a Plan,
@@ -42,6 +45,8 @@ pub struct World<'a> {
     pub(super) rules: Vec<Rule>,
     classes: Vec<Class>,
     mix: Mix,
+    /// The operation that all are, if they are all the same.
+    sole: Option<u16>,
     /// One way, in nanoseconds.
     pub(super) wire_ns: u64,
     deadline_ns: Option<u64>,
@@ -72,9 +77,12 @@ impl<'a> World<'a> {
         let share = |weight| Share { weight, new_keys: 0 };
         let shares: Vec<Share> = plan.operations.iter().map(|operation| share(operation.weight)).collect();
         let random = |server: u32| Random::stream(plan.seed, Stream::Server, server.into());
+        let mut weighty = (0..).zip(&shares).filter(|(_, share)| share.weight > 0).map(|(op, _)| op);
+        let sole = weighty.next().filter(|_| weighty.next().is_none());
         Self {
             rules: plan.operations.iter().map(|operation| Rule::of(operation, driver)).collect(),
             mix: Mix::new(plan.seed, &shares),
+            sole,
             wire_ns: nanos(model.rtt.duration()) / 2,
             deadline_ns: plan.timeout.operation.map(|operation| nanos(operation.duration())),
             agenda: Agenda::default(),
@@ -103,7 +111,7 @@ impl<'a> World<'a> {
     /// The n-th operation's place in the plan.
     pub fn operation(&self, n: u64) -> u16 {
         // Plans with more operations are refused before.
-        u16::try_from(self.mix.at(n).operation).unwrap_or(u16::MAX)
+        self.sole.unwrap_or_else(|| u16::try_from(self.mix.at(n).operation).unwrap_or(u16::MAX))
     }
 
     /// The client of the n-th operation of the open model, and the operation's random numbers.
@@ -113,8 +121,8 @@ impl<'a> World<'a> {
         (client, random)
     }
 
-    /// An operation that is due, of a client or of any, as it is before it begins.
-    pub fn flight(&self, due: Due, client: Option<u32>) -> Flight {
+    /// An operation that is due, whose place in the plan this is, of a client or of any, as it is before it begins.
+    pub fn flight(&self, due: Due, op: u16, client: Option<u32>) -> Flight {
         let (anyone, random) = self.draw(due.n);
         Flight {
             due_ns: due.at_ns,
@@ -133,7 +141,7 @@ impl<'a> World<'a> {
             retries: 0,
             retry: 0,
             commands: 0,
-            op: self.operation(due.n),
+            op,
             segment: self.tally.segment_at(due.at_ns),
             server: 0,
             retargeted: false,
@@ -219,13 +227,21 @@ impl<'a> World<'a> {
     /// waits for the memory with; one by one, when each has its turn, it would wait for each.
     pub fn look_ahead(&mut self) {
         let mut seen = 0;
-        for event in self.agenda.fetched().filter(|event| event.slot != NOBODY) {
+        for event in self.agenda.fetched().iter().filter(|event| event.slot != NOBODY) {
             let flight = self.flights.get(event.slot);
             // A flight has two lines of the cache: that of its times, and that of everything else.
             let in_use = self.pools.in_use(flight.client, flight.server);
             seen ^= flight.since_ns ^ u64::from(flight.epoch ^ in_use);
         }
         std::hint::black_box(seen);
+    }
+
+    /// Looks likewise, from time to time, at the pools of those who arrive next, of whom the n-th comes first.
+    pub fn look_at_arrivals(&self, n: u64) {
+        if n.is_multiple_of(ARRIVALS) {
+            let pools = (n + ARRIVALS..n + 2 * ARRIVALS).map(|n| self.pools.in_use(self.draw(n).0, 0));
+            std::hint::black_box(pools.fold(0, |seen, in_use| seen ^ in_use));
+        }
     }
 
     /// Something happens.
