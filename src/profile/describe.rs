@@ -174,12 +174,21 @@ fn estimate(plan: &Plan, options: Options<'_>) -> String {
         (Estimate::of(plan, options), &plan.load.model)
     {
         let ms = |duration: std::time::Duration| duration.as_secs_f64() * 1000.0;
-        lines.push(format!(
-            "{} × ({:.0} ms service + {:.0} ms backoff over {} retries) = about {:.0} operations under way",
-            estimate.rate,
+        let call = format!(
+            "{:.0} ms service + {:.0} ms backoff over {} retries",
             ms(estimate.service),
             ms(estimate.backoff),
-            estimate.retries,
+            estimate.retries
+        );
+        let operation = match estimate.calls {
+            1 => call,
+            calls => format!("{calls} calls × ({call}) + {:.0} ms between them", ms(estimate.pauses)),
+        };
+        let most =
+            estimate.most.map_or(String::new(), |most| format!(", never more than {most} ([flow.limit])"));
+        lines.push(format!(
+            "{} × ({operation}) = about {:.0} operations under way{most}",
+            estimate.rate,
             estimate.in_flight(),
         ));
         lines.push(format!(

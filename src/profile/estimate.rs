@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::flow::backoff;
 use crate::plan::client::OptionSource;
 use crate::plan::{Model, Plan, ResolvedOption, timeline};
 use crate::units::{Rate, Span};
@@ -28,6 +29,12 @@ pub struct Estimate {
     pub backoff: Duration,
     /// The retries that were reckoned with.
     pub retries: u32,
+    /// Calls of an operation that uses all of them.
+    pub calls: u32,
+    /// The expected pauses between these.
+    pub pauses: Duration,
+    /// More are never under way at once; `None` for any number.
+    pub most: Option<u32>,
 }
 
 impl Estimate {
@@ -38,12 +45,22 @@ impl Estimate {
         let rate = rates.max_by(|a, b| a.get().total_cmp(&b.get()))?;
         let retries =
             options.value(plan, "maxAdaptiveRetries").and_then(|n| n.parse().ok()).unwrap_or(RETRIES);
-        Some(Self { rate, service: SERVICE, backoff: expected_backoff(retries), retries })
+        Some(Self {
+            rate,
+            service: SERVICE,
+            backoff: expected_backoff(retries),
+            retries,
+            calls: plan.backoff.map_or(1, |backoff| backoff.max_attempts.max(1)),
+            pauses: plan.backoff.as_ref().map(backoff::expected).unwrap_or_default(),
+            most: plan.flow.limit.map(|limit| limit.ceiling),
+        })
     }
 
-    /// Rate × (service + backoff).
+    /// Rate × (calls × (service + backoff) + pauses), as far as it may be.
     pub fn in_flight(&self) -> f64 {
-        self.rate.get() * (self.service + self.backoff).as_secs_f64()
+        let calls = f64::from(self.calls) * (self.service + self.backoff).as_secs_f64();
+        let all = self.rate.get() * (calls + self.pauses.as_secs_f64());
+        all.min(self.most.map_or(f64::INFINITY, f64::from))
     }
 }
 

@@ -345,7 +345,7 @@ fn each_client_is_described() {
       calls up to 3 times in all, after pauses (full_jitter, base 100ms, cap 10s)
 
     client critical: estimate, while every attempt is rejected
-      100/s × (1 ms service + 300 ms backoff over 2 retries) = about 30 operations under way
+      100/s × (3 calls × (1 ms service + 300 ms backoff over 2 retries) + 150 ms between them) = about 105 operations under way
       max_in_flight = 7, maxPoolSize = not set (an operation that backs off holds no connection)
 
     client batch: load
@@ -363,6 +363,6 @@ fn each_client_is_described() {
       waits 1s for a call, then drops it, and the driver its connection
 
     warning: client critical: maxPoolSize is not set: unless the connection string sets it, the driver opens 10 connections per server, and the load may queue in the client
-    warning: client critical: about 30 operations would be under way while everything is rejected, more than max_in_flight = 7
+    warning: client critical: about 105 operations would be under way while everything is rejected, more than max_in_flight = 7
     ");
 }
