@@ -15,6 +15,7 @@ use crate::client::errors;
 use crate::flow::spool::Parked;
 use crate::operation::Workload;
 use crate::operation::execute::Target;
+use crate::operation::items::Items;
 use crate::operation::mix::Mix;
 use crate::plan::{Action, Plan};
 
@@ -131,7 +132,11 @@ impl Drain {
     async fn try_to_send(&self, parked: &Parked<Order>) -> Result<Sent, Error> {
         let mut instance = self.workload.instance(&self.mix, parked.operation.n);
         if !self.writes[instance.operation] {
-            return self.target.execute(instance.statement, &mut instance.draw).await.map(|()| Sent::Now);
+            return self
+                .target
+                .execute(instance.statement, &Items::default(), &mut instance.draw)
+                .await
+                .map(|()| Sent::Now);
         }
         let mut session = self.client.start_session().await?;
         session.start_transaction().await?;

@@ -5,6 +5,7 @@
 
 pub mod accord;
 mod call;
+mod dead_letters;
 pub mod generator;
 pub mod pacer;
 pub mod parking;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use self::accord::Accord;
+use self::dead_letters::LetterBox;
 use self::parking::Parking;
 use self::schedule::{Due, Schedule};
 use self::ticker::{Observed, Ticker};
@@ -152,6 +154,7 @@ async fn drive(
         cut: CancellationToken::new(),
         restraint: restraint.clone(),
         backoff: plan.backoff,
+        dead_letters: LetterBox::default(),
         seed: seed(plan),
         go,
         next: Apart(first.into()),

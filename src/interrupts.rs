@@ -81,6 +81,11 @@ impl Interrupts {
         }
     }
 
+    /// Whether an immediate end was asked for.
+    pub fn are_urgent(&self) -> bool {
+        *self.asked.borrow() > 1
+    }
+
     /// Whether an end was asked for.
     pub fn any(&self) -> bool {
         *self.asked.borrow() > 0

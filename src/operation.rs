@@ -1,7 +1,9 @@
 //! The kinds of operation, ready to run: templates compiled, numbers of new keys known.
 
 pub mod execute;
+pub mod items;
 pub mod mix;
+mod written;
 
 use mix::{Mix, Share};
 

@@ -16,6 +16,7 @@
 pub mod accumulated;
 pub(crate) mod checks;
 pub(crate) mod csv_file;
+mod dead_letters;
 mod end_tables;
 pub(crate) mod facts;
 pub mod figures;

@@ -1,17 +1,19 @@
 //! A plan carried out in virtual time, with no server and no driver: a discrete-event model of clients, the driver's
 //! retries, wires and servers. It is seeded and exact: the same plan gives the same numbers to the last digit.
 //!
-//! What is modelled: arrivals (by the same [`Schedule`] as a real load) or workers; the driver's selection of servers,
-//! retries, backoff and retargeting; the application's deadlines and further calls; pools as bounds; limiters (the same
-//! state machine as the gates'), failpoints, tickets with their queue, stopped processes. What is not: elections,
-//! monitoring, making connections, cursors of several batches, what a command's work depends on, and the load generator
-//! itself, which never falls behind.
+//! What is modelled: arrivals (by the same [`Schedule`] as a real load) or workers; the application's queue, limit, breaker
+//! and budget (the same state machines as a run's), deadlines and further calls; the driver's selection of servers,
+//! retries, backoff and retargeting; pools as bounds; limiters (the same state machine as the gates'), failpoints, tickets
+//! with their queue, stopped processes. What is not: the spool, elections, monitoring, making connections, cursors of
+//! several batches, what a command's work depends on, and the load generator itself, which never falls behind.
 
 mod application;
 pub mod driver;
+mod entrance;
 mod event;
 mod flight;
 mod overloads;
+pub mod pace;
 mod pool;
 pub mod rules;
 mod runs;
@@ -75,7 +77,7 @@ fn addresses(servers: u32) -> Vec<String> {
 enum Load {
     /// `next` becomes due next, and `later` goes over those after it. Those of the backlog are due and have no room; `taken` goes over these,
     /// once it has left out those before them, which had room at once.
-    Open { next: Due, later: Box<Schedule>, taken: Box<Schedule>, at_once: u64, backlog: u64, most: usize },
+    Open { next: Due, later: Box<Schedule>, taken: Box<Schedule>, at_once: u64, backlog: u64 },
     /// The number of the next operation.
     Closed { next: u64 },
 }
@@ -104,13 +106,12 @@ where
     fn new(plan: &'a Plan, model: &'a Assumptions, driver: &'a Driver, tell: T) -> Self {
         let load = match &plan.load.model {
             Model::Closed { .. } => Load::Closed { next: 0 },
-            Model::Open { stages, arrivals, max_in_flight } => {
+            Model::Open { stages, arrivals, .. } => {
                 let taken = Box::new(Schedule::new(plan.load.warmup, stages, *arrivals, plan.seed));
                 let mut later = taken.clone();
                 let next = later.peek();
                 later.next();
-                let most = usize::try_from(*max_in_flight).unwrap_or(usize::MAX);
-                Load::Open { next, later, taken, at_once: 0, backlog: 0, most }
+                Load::Open { next, later, taken, at_once: 0, backlog: 0 }
             }
         };
         let mut changes = changes(plan);
@@ -185,16 +186,14 @@ where
 
     /// An operation becomes due.
     fn due(&mut self) {
-        if let Load::Open { next, later, at_once, backlog, most, .. } = &mut self.load
+        if let Load::Open { next, later, at_once, backlog, .. } = &mut self.load
             && let Some(after) = later.next()
         {
             let next = std::mem::replace(next, after);
-            let op = self.world.operation(next.n);
-            let segment = self.world.tally.segment_at(next.at_ns);
-            self.world.tally.offer(segment, op);
-            if *backlog == 0 && self.world.flights.len() < *most {
+            self.world.tally.offer(self.world.tally.segment_at(next.at_ns), self.world.operation(next.n));
+            if *backlog == 0 && self.world.has_room() {
                 *at_once += 1;
-                self.world.begin(next.n, op, next.at_ns, None);
+                self.world.arrive(next);
             } else {
                 *backlog += 1;
             }
@@ -203,18 +202,30 @@ where
 
     /// Starts what is due, as far as there is room, or the next operation of clients whose last one has ended.
     fn refill(&mut self) {
+        let is_frozen = self.is_frozen();
         match &mut self.load {
-            Load::Open { taken, at_once, backlog, most, .. } => {
+            _ if is_frozen => {
                 self.world.idle.clear();
-                while *backlog > 0 && self.world.flights.len() < *most && self.frozen_at == u64::MAX {
+                self.world.free.clear();
+            }
+            Load::Open { taken, at_once, backlog, .. } => {
+                self.world.idle.clear();
+                while let Some(client) = self.world.free.pop() {
+                    self.world.advance(client);
+                }
+                self.world.relieve();
+                while *backlog > 0 && self.world.has_room() {
                     let Some(next) = waiting(taken, at_once).next() else { return };
                     *backlog -= 1;
-                    self.world.begin(next.n, self.world.operation(next.n), next.at_ns, None);
+                    self.world.arrive(next);
                 }
             }
             Load::Closed { .. } => {
                 while let Some(client) = self.world.idle.pop() {
-                    if !self.is_frozen() {
+                    self.begin_closed(client);
+                }
+                while let Some(client) = self.world.free.pop() {
+                    while self.world.take_worker(client) {
                         self.begin_closed(client);
                     }
                 }
@@ -222,13 +233,14 @@ where
         }
     }
 
+    /// A worker of a client's begins its next operation, or waits for a place for it.
     fn begin_closed(&mut self, client: u32) {
-        if let Load::Closed { next } = &mut self.load {
+        if let Load::Closed { next } = &mut self.load
+            && self.world.finds_place(client)
+        {
             let n = *next;
             *next += 1;
-            let op = self.world.operation(n);
-            self.world.tally.offer(self.world.tally.segment_at(self.now_ns), op);
-            self.world.begin(n, op, self.now_ns, Some(client));
+            self.world.take(Due { n, at_ns: self.now_ns }, Some(client));
         }
     }
 
@@ -265,16 +277,20 @@ where
     }
 
     fn cut(&mut self) -> Result<(), E> {
-        let behind_ns = match &mut self.load {
+        let (oldest_ns, beyond) = match &mut self.load {
             Load::Open { taken, at_once, backlog, .. } if *backlog > 0 => {
-                self.now_ns - waiting(taken, at_once).peek().at_ns
+                (Some(waiting(taken, at_once).peek().at_ns), *backlog)
             }
-            _ => 0,
+            _ => (None, 0),
         };
-        let in_flight = self.world.flights.len() as u64;
+        // What is in queues is older than what has not come to them, but for that of other clients.
+        let oldest_ns = oldest_ns.into_iter().chain(self.world.oldest_waiting_ns()).min();
+        let behind_ns = oldest_ns.map_or(0, |oldest_ns| self.now_ns - oldest_ns);
+        let workers = self.world.flights.len() as u64;
+        let in_flight = workers - self.world.held();
         // What a simulation costs this machine says nothing of what is simulated.
-        let generator = Generator { cpu_ns: 0, rss_bytes: 0, behind_ns, workers: in_flight, in_flight };
-        let snapshot = self.world.snapshot(self.frozen_at, generator);
+        let generator = Generator { cpu_ns: 0, rss_bytes: 0, behind_ns, workers, in_flight };
+        let snapshot = self.world.snapshot(self.frozen_at, generator, beyond);
         let facts = self.world.facts();
         self.told(Told::Interval(Box::new(snapshot), facts))
     }
@@ -286,7 +302,7 @@ where
 
     /// The last interval; whoever is still under way or waiting gets the outcome of a load that was cut off.
     fn end(mut self) -> Result<Totals, E> {
-        let mut left = self.world.flights.len() > 0;
+        let mut left = self.world.flights.len() > 0 || self.world.entrances.waiting().next().is_some();
         self.world.abandon();
         if let Load::Open { taken, at_once, backlog, .. } = &mut self.load {
             left |= *backlog > 0;
@@ -296,7 +312,7 @@ where
             }
         }
         if left || self.world.tally.start_ns() < self.now_ns {
-            let snapshot = self.world.snapshot(self.frozen_at, Generator::default());
+            let snapshot = self.world.snapshot(self.frozen_at, Generator::default(), 0);
             let facts = self.world.facts();
             self.told(Told::Interval(Box::new(snapshot), facts))?;
         }

@@ -5,6 +5,7 @@
 
 mod beside;
 mod cells;
+mod dead_letters;
 mod folding;
 mod merge;
 
@@ -13,6 +14,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use dead_letters::{DeadLetter, DeadLetters, MOST_TOLD};
 pub use folding::Folding;
 
 use crate::plan::{Driver, Plan};
@@ -75,6 +77,9 @@ pub struct Snapshot {
     /// What has happened to that in the interval.
     #[serde(default)]
     pub events: Vec<Event>,
+    /// Items of bulks that no server takes, found in the interval.
+    #[serde(default, skip_serializing_if = "DeadLetters::is_empty")]
+    pub dead_letters: DeadLetters,
     /// How each of several clients stands; empty for one, which is all there is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<ClientState>,

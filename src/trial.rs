@@ -8,6 +8,7 @@ mod knobs;
 pub mod live;
 pub mod prepare;
 pub mod protocol;
+mod rising;
 mod sharing;
 pub mod staleness;
 mod start;

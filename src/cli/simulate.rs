@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::LoadArgs;
+use crate::simulate::pace::Speed;
 use crate::variants::Varied;
 
 /// `overdrive simulate`
@@ -19,6 +20,7 @@ Examples:
   overdrive simulate metastable --set flow.backoff.max_attempts=1
   overdrive simulate request-limit --vary maxAdaptiveRetries=0,1,2,5 --vary rate=100/s,240/s,400/s
   overdrive simulate mixed --rate 500k/s --set model.clients=100000 --set model.tickets=10000
+  overdrive simulate quickstart --ui tui --speed 5 on the screen, five times as fast as it would go
   overdrive simulate request-limit --vary driver=3.8.2,3.9.1,pymongo:4.17.0
   overdrive simulate --against results/RUN         how near to what was measured?")]
 pub struct SimulateArgs {
@@ -41,6 +43,12 @@ pub struct SimulateArgs {
     /// What to show meanwhile
     #[arg(long, value_enum, default_value_t = SimulationUi::Lines)]
     pub ui: SimulationUi,
+    /// Simulated seconds that pass in a real one at most: 1 is real time; max is as many as this machine can
+    #[arg(long, value_name = "TIMES", default_value_t = Speed::Max)]
+    pub speed: Speed,
+    /// Draw the screen with nothing but ASCII characters
+    #[arg(long)]
+    pub ascii: bool,
     /// Where runs are kept, each in a directory of its own
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
@@ -52,6 +60,8 @@ pub struct SimulateArgs {
 /// What to show during a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SimulationUi {
+    /// The screen of a run; its key ? shows the others
+    Tui,
     /// A line for each simulated second on standard error
     Lines,
     /// Nothing but warnings

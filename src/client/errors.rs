@@ -1,6 +1,7 @@
 //! Errors by class: what the driver says went wrong, without the particulars.
 
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
@@ -98,13 +99,23 @@ pub fn is_worth_another_call(error: &Error) -> bool {
             ErrorKind::Io(_)
             | ErrorKind::ServerSelection { .. }
             | ErrorKind::ConnectionPoolCleared { .. } => true,
-            // Codes of the specification on retryable reads, a write conflict, and a time limit.
-            ErrorKind::Command(e) => matches!(
-                e.code,
-                6 | 7 | 50 | 89 | 91 | 112 | 134 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436
-            ),
+            ErrorKind::Command(e) => passes(e.code),
+            // What ended a bulk write before its end.
+            ErrorKind::BulkWrite(_) => {
+                let source = error.source().and_then(|source| source.downcast_ref::<Error>());
+                source.is_some_and(is_worth_another_call)
+            }
             _ => false,
         }
+}
+
+/// Whether the same may succeed later where a server gives this code: those of the specification on retryable reads, a write
+/// conflict, and a time limit.
+pub const fn passes(code: i32) -> bool {
+    matches!(
+        code,
+        6 | 7 | 50 | 89 | 91 | 112 | 134 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436
+    )
 }
 
 /// Whether it lies with what was to be written, like a duplicate key or an invalid document, so that no other try and no
@@ -238,7 +249,7 @@ fn kind(error: &Error) -> &'static str {
 }
 
 /// Servers leave the names of write errors out; these are the ones a load meets.
-fn name_of(code: i32) -> &'static str {
+pub fn name_of(code: i32) -> &'static str {
     match code {
         112 => "WriteConflict",
         121 => "DocumentValidationFailure",

@@ -10,12 +10,14 @@ use anyhow::bail;
 use self::against::Measured;
 use self::trials::{Trials, Wanted};
 use super::run::matrix::refuse_twice;
-use super::{Outcome, UsageError, open_profile, print, refuse_uri, resolve_plan};
+use super::{Outcome, UsageError, colour, open_profile, print, refuse_uri, resolve_plan};
 use crate::cli::{SimulateArgs, SimulationUi};
 use crate::interrupts::Interrupts;
 use crate::progress::{Lines, Progress, Silent};
 use crate::report;
+use crate::simulate::pace::Speed;
 use crate::simulate::settings;
+use crate::tui::{self, Screen, Theme};
 use crate::variants::variants;
 
 /// Simulates.
@@ -40,6 +42,9 @@ pub async fn run(args: SimulateArgs) -> anyhow::Result<Outcome> {
             (profile, wanted)
         }
     };
+    if args.ui == SimulationUi::Tui && !tui::is_possible() {
+        return Err(UsageError::new("--ui tui needs a terminal on standard error").into());
+    }
     if let Some(client) = profile.clients.first() {
         return Err(UsageError::new(format!(
             "several clients are not simulated yet, and this profile has client {}: simulate a profile without [clients], or \
@@ -50,14 +55,23 @@ pub async fn run(args: SimulateArgs) -> anyhow::Result<Outcome> {
     }
     let interrupts = Interrupts::listen()?;
     let progress: Box<dyn Progress> = match args.ui {
+        SimulationUi::Tui => {
+            Box::new(Screen::simulated(Theme::new(colour(), args.ascii), interrupts.clone())?)
+        }
         SimulationUi::Lines => Box::new(Lines::default()),
         SimulationUi::None => Box::new(Silent),
     };
     let began = Instant::now();
     let mut trials = Trials::begin(&args, &profile, wanted, interrupts, progress)?;
     let summaries = trials.run()?;
-    trials.tell_speed(&summaries, began.elapsed());
+    // At another speed than its own it says nothing of that.
+    if args.speed == Speed::Max {
+        trials.tell_speed(&summaries, began.elapsed());
+    }
     let directory = trials.finish(&summaries)?;
+    let outcome = trials.outcome();
+    // The terminal has to be given back before anything is printed on it.
+    drop(trials);
     print(&report::render(&summaries, &directory))?;
     if let Some(measured) = &measured {
         print(&measured.beside(&summaries))?;
@@ -65,5 +79,5 @@ pub async fn run(args: SimulateArgs) -> anyhow::Result<Outcome> {
     if summaries.iter().any(|trial| !trial.broken.is_empty()) {
         bail!("the numbers do not add up, so this simulation cannot be trusted");
     }
-    Ok(trials.outcome())
+    Ok(outcome)
 }

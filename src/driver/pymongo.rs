@@ -28,6 +28,7 @@ const WORKER: &[(&str, &str)] = worker![
     "drive.py",
     "failures.py",
     "histogram.py",
+    "items.py",
     "keys.py",
     "ledger.py",
     "mix.py",

@@ -1,6 +1,7 @@
 //! One call of the driver, as long as the application waits for it.
 
 use std::any::Any;
+use std::error::Error as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,8 @@ use super::worker::Shared;
 use crate::client::attempt::{self, Sums, Waiting};
 use crate::client::errors;
 use crate::flow::Verdict;
-use crate::operation::Instance;
+use crate::operation::items::{Hopeless, Items};
+use crate::operation::{Instance, Statement};
 use crate::plan::OnTimeout;
 use crate::plan::timeline::nanos;
 use crate::stats::sample::{AttemptEnd, Cell, Late, LateEnd, Outcome, Record};
@@ -33,11 +35,29 @@ pub struct Call {
     answered: bool,
     /// How long the server asked to be left alone, where it did.
     pub asked_for: Option<Duration>,
+    /// What is left of a bulk that went item by item; `None` where its items all had one fate.
+    pub left: Option<Items>,
+    /// Items that no server takes.
+    pub hopeless: Vec<Hopeless>,
 }
 
 impl Call {
     const fn new(outcome: Outcome, error: Option<u32>) -> Self {
-        Self { outcome, error, again: false, overloaded: false, answered: false, asked_for: None }
+        Self {
+            outcome,
+            error,
+            again: false,
+            overloaded: false,
+            answered: false,
+            asked_for: None,
+            left: None,
+            hopeless: Vec::new(),
+        }
+    }
+
+    /// Whether nobody knows what of it the servers did. A rejection is the word of one that has done nothing.
+    pub const fn is_unclear(&self) -> bool {
+        !matches!(self.outcome, Outcome::Ok) && !self.overloaded && self.left.is_none()
     }
 
     /// What it says of the servers' load; `None` for nothing. A call that took too long has met servers with too much to
@@ -67,26 +87,32 @@ pub struct Place {
 type Panic = Box<dyn Any + Send>;
 
 impl Shared {
-    /// Makes it. What its attempts took is in the trace, but for those that are returned.
-    pub async fn call(self: &Arc<Self>, instance: &mut Instance<'_>, place: Place) -> (Call, Sums) {
+    /// Makes it, of a bulk with these items. What its attempts took is in the trace, but for those that are returned.
+    pub async fn call(
+        self: &Arc<Self>,
+        instance: &mut Instance<'_>,
+        items: &Items,
+        place: Place,
+    ) -> (Call, Sums) {
+        let statement = instance.statement;
         let Some(limit) = self.timeout.operation.map(Span::duration) else {
-            return (self.judge(self.execute(instance).await), Sums::default());
+            return (self.judge(self.execute(instance, items).await, statement, items), Sums::default());
         };
         if self.timeout.on_timeout == OnTimeout::ReadInBackground {
-            return self.call_beside(place, limit).await;
+            return self.call_beside(items.clone(), place, limit).await;
         }
-        let call = match tokio::time::timeout(limit, self.execute(instance)).await {
-            Ok(result) => self.judge(result),
+        let call = match tokio::time::timeout(limit, self.execute(instance, items)).await {
+            Ok(result) => self.judge(result, statement, items),
             Err(_) => self.passed(attempt::waiting()),
         };
         (call, Sums::default())
     }
 
     /// Makes it in a task of its own, which goes on with what was sent when the application has stopped waiting.
-    async fn call_beside(self: &Arc<Self>, place: Place, limit: Duration) -> (Call, Sums) {
+    async fn call_beside(self: &Arc<Self>, items: Items, place: Place, limit: Duration) -> (Call, Sums) {
         let (tell, told) = oneshot::channel();
         let shared = Arc::clone(self);
-        let work = async move { shared.outlast(place, limit, tell).await };
+        let work = async move { shared.outlast(&items, place, limit, tell).await };
         let traced = attempt::traced(Arc::clone(&self.ledger), self.go, work);
         // Whoever takes the worker away takes the call away.
         let task = AbortOnDropHandle::new(tokio::spawn(self.background.track_future(traced)));
@@ -95,13 +121,20 @@ impl Shared {
         call
     }
 
-    async fn outlast(&self, place: Place, limit: Duration, tell: oneshot::Sender<(Call, Sums)>) {
+    async fn outlast(
+        &self,
+        items: &Items,
+        place: Place,
+        limit: Duration,
+        tell: oneshot::Sender<(Call, Sums)>,
+    ) {
         attempt::begin_part(place.cell, place.repeats);
         let mut instance = self.workload.instance(&self.mix, place.n);
-        let call = self.execute(&mut instance);
+        let statement = instance.statement;
+        let call = self.execute(&mut instance, items);
         tokio::pin!(call);
         if let Ok(result) = tokio::time::timeout(limit, &mut call).await {
-            let call = self.judge(result);
+            let call = self.judge(result, statement, items);
             let sums = attempt::end(call.outcome == Outcome::Ok);
             let _ = tell.send((call, sums));
             return;
@@ -131,8 +164,13 @@ impl Shared {
         self.ledger.buffers.push(Record::Late(Late { cell: place.cell, end, overshoot_ns, at_ns }));
     }
 
-    async fn execute(&self, instance: &mut Instance<'_>) -> Result<mongodb::error::Result<()>, Panic> {
-        AssertUnwindSafe(self.target.execute(instance.statement, &mut instance.draw)).catch_unwind().await
+    async fn execute(
+        &self,
+        instance: &mut Instance<'_>,
+        items: &Items,
+    ) -> Result<mongodb::error::Result<()>, Panic> {
+        let execute = self.target.execute(instance.statement, items, &mut instance.draw);
+        AssertUnwindSafe(execute).catch_unwind().await
     }
 
     /// The application has stopped waiting.
@@ -141,21 +179,38 @@ impl Shared {
         Call { again: true, ..Call::new(Outcome::TimedOut, Some(error)) }
     }
 
-    fn judge(&self, result: Result<mongodb::error::Result<()>, Panic>) -> Call {
+    fn judge(
+        &self,
+        result: Result<mongodb::error::Result<()>, Panic>,
+        statement: &Statement,
+        items: &Items,
+    ) -> Call {
         match result {
             Ok(Ok(())) => Call::new(Outcome::Ok, None),
-            Ok(Err(error)) => Call {
-                outcome: if errors::is_retryable_overload(&error) {
-                    Outcome::GaveUp
-                } else {
-                    Outcome::Failed
-                },
-                error: Some(self.ledger.errors.number(&error)),
-                overloaded: errors::is_overload(&error),
-                answered: errors::is_a_servers(&error),
-                again: self.backoff.is_some() && errors::is_worth_another_call(&error),
-                asked_for: self.backoff.and_then(|_| errors::base_backoff(&error)),
-            },
+            Ok(Err(error)) => {
+                let bulk = self.backoff.and_then(|_| statement.bulk());
+                let mut left = items.clone();
+                let hopeless = bulk.and_then(|bulk| left.settle(bulk, &error));
+                let again = match &hopeless {
+                    // What befell single items says enough, unless the bulk as a whole ended before its end.
+                    Some(_) if error.source().is_none() => left.any(),
+                    _ => left.any() && errors::is_worth_another_call(&error),
+                };
+                Call {
+                    outcome: if errors::is_retryable_overload(&error) {
+                        Outcome::GaveUp
+                    } else {
+                        Outcome::Failed
+                    },
+                    error: Some(self.ledger.errors.number(&error)),
+                    again: self.backoff.is_some() && again,
+                    overloaded: errors::is_overload(&error),
+                    answered: errors::is_a_servers(&error),
+                    asked_for: self.backoff.and_then(|_| errors::base_backoff(&error)),
+                    left: hopeless.is_some().then_some(left),
+                    hopeless: hopeless.unwrap_or_default(),
+                }
+            }
             Err(panic) => {
                 let text = panic
                     .downcast_ref::<&str>()

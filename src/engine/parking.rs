@@ -1,9 +1,10 @@
 //! Operations that cannot be sent now: written to the spool by a thread of their own, and taken out again when the servers
 //! take something.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tokio::sync::{mpsc, oneshot};
@@ -15,6 +16,7 @@ use crate::flow::spool::{Parked, Spool, SpoolError};
 use crate::plan::{Plan, SpoolPlan};
 use crate::snapshot::Event;
 use crate::stats::sample::Record;
+use crate::units::Span;
 
 /// Operations that may wait for the disk; those beyond are dropped.
 const WAITING: usize = 10_000;
@@ -57,10 +59,41 @@ pub struct Counts {
     pub drained: u64,
     /// Taken out of it because they cannot be done, and never will be.
     pub refused: u64,
+    /// For how long there was something to be taken out while servers took what they were sent.
+    pub draining: Duration,
     /// Why one was refused.
     pub refusal: Option<String>,
     /// Why they are not sent any more.
     pub failed: Option<String>,
+}
+
+/// With the rate at which they were sent, and how long the rest would take at that. It is what servers bore beside the
+/// arrivals, which is what a backlog is to be divided by: capacity − arrivals.
+impl fmt::Display for Counts {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "operations and seconds far below 2^53, and above 0"
+    )]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { parked, drained, backlog, .. } = self;
+        write!(f, "{parked} operations were parked, {drained} of them sent again")?;
+        let rate = (drained + self.refused) as f64 / self.draining.as_secs_f64();
+        let known = rate.is_finite() && rate > 0.0;
+        if known {
+            write!(f, " ({rate:.0}/s beside the load)")?;
+        }
+        write!(f, "; {backlog} are left")?;
+        if known && *backlog > 0 {
+            write!(
+                f,
+                ", which takes {} at that rate",
+                Span::seconds((*backlog as f64 / rate).ceil() as u64)
+            )?;
+        }
+        Ok(())
+    }
 }
 
 /// How the spool was at the last look.
@@ -128,10 +161,7 @@ impl Parking {
     /// What has become of them, in the end.
     pub fn result(&self, now_ns: u64) -> Event {
         let counts = self.counts();
-        let detail = format!(
-            "{} operations were parked, {} of them sent again; {} are left",
-            counts.parked, counts.drained, counts.backlog
-        );
+        let detail = counts.to_string();
         let refused =
             counts.refusal.as_ref().map(|why| format!("; {} were refused, like: {why}", counts.refused));
         let failed = counts.failed.as_ref().map(|why| format!("; they are not sent any more: {why}"));
@@ -154,10 +184,23 @@ impl Parking {
         }
     }
 
-    /// Sends what is parked, so many a second at most, whenever `may` says so, for as long as it is polled.
-    pub async fn drain(&self, drain: Drain, per_second: f64, may: impl Fn() -> bool) {
+    /// Sends what is parked, so many a second at most, while servers take something (`taken`) and there is `room` beside the
+    /// load, for as long as it is polled.
+    pub async fn drain(
+        &self,
+        drain: Drain,
+        per_second: f64,
+        taken: impl Fn() -> bool,
+        room: impl Fn() -> bool,
+    ) {
+        let may = || taken() && room();
+        let mut looked = Instant::now();
         loop {
             tokio::time::sleep(LOOK).await;
+            let since = std::mem::replace(&mut looked, Instant::now()).elapsed();
+            if taken() {
+                self.count_draining(since);
+            }
             if may()
                 && self.counts().backlog > 0
                 && let Err(error) = self.drain_some(&drain, per_second, &may).await
@@ -165,6 +208,14 @@ impl Parking {
                 self.counts().failed = Some(format!("{error:#}"));
                 return;
             }
+        }
+    }
+
+    /// Waits for room are a part of what a backlog takes.
+    fn count_draining(&self, time: Duration) {
+        let mut counts = self.counts();
+        if counts.backlog > 0 {
+            counts.draining += time;
         }
     }
 
@@ -267,5 +318,28 @@ impl Thread {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut counts);
         counts.backlog = self.spool.backlog();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_the_rate_says() {
+        let counts = Counts { parked: 900, drained: 300, backlog: 600, ..Counts::default() };
+        assert_eq!(
+            Counts { draining: Duration::from_secs(3), ..counts.clone() }.to_string(),
+            "900 operations were parked, 300 of them sent again (100/s beside the load); 600 are left, which takes 6s at that \
+             rate"
+        );
+        assert_eq!(
+            Counts { drained: 0, backlog: 900, ..counts.clone() }.to_string(),
+            "900 operations were parked, 0 of them sent again; 900 are left"
+        );
+        assert_eq!(
+            Counts { drained: 900, backlog: 0, draining: Duration::from_secs(90), ..counts }.to_string(),
+            "900 operations were parked, 900 of them sent again (10/s beside the load); 0 are left"
+        );
     }
 }

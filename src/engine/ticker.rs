@@ -15,8 +15,8 @@ use super::generator::Meter;
 use super::schedule::Due;
 use super::worker::Shared;
 use crate::plan::timeline::nanos;
-use crate::snapshot::{Event, FlowState, Report, Totals};
-use crate::stats::recorder::Recorder;
+use crate::snapshot::{Report, Totals};
+use crate::stats::recorder::{Application, Recorder};
 
 /// The length of an interval, when no segment ends in it.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -36,8 +36,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// How what the application does about rejection stands, and what has happened to it since the last look.
-    fn flow(&self) -> (FlowState, Vec<Event>) {
+    /// How the application stands, and what has happened to it since the last look.
+    fn application(&self) -> Application {
         let (mut flow, mut events) =
             self.shared.restraint.as_ref().map(|restraint| restraint.report()).unwrap_or_default();
         if let Some(parking) = &self.shared.parking {
@@ -46,7 +46,7 @@ impl Observed {
             events.extend(more);
         }
         flow.queued = self.queue.as_ref().map(|queue| queue.len() as u64);
-        (flow, events)
+        Application { flow, events, dead_letters: self.shared.dead_letters.take() }
     }
 }
 
@@ -125,14 +125,18 @@ impl Ticker {
         let frozen_at = self.signals.frozen_at.load(Ordering::Relaxed);
         if recorder.start_ns() < frozen_at {
             recorder.absorb(clock, frozen_at, frozen_at);
-            send(recorder.snapshot(frozen_at, meter.read(0, 0, recorder.in_flight()), self.observed.flow()))
-                .await?;
+            send(recorder.snapshot(
+                frozen_at,
+                meter.read(0, 0, recorder.in_flight()),
+                self.observed.application(),
+            ))
+            .await?;
         }
         let end = recorder.absorb(clock, frozen_at, u64::MAX);
         recorder.cut(&left.taken_back, left.next);
-        let (flow, mut events) = self.observed.flow();
-        events.extend(self.observed.shared.parking.as_ref().map(|parking| parking.result(end)));
-        send(recorder.snapshot(end, meter.read(0, 0, 0), (flow, events))).await?;
+        let mut application = self.observed.application();
+        application.events.extend(self.observed.shared.parking.as_ref().map(|parking| parking.result(end)));
+        send(recorder.snapshot(end, meter.read(0, 0, 0), application)).await?;
         Ok(recorder.finish(stopped))
     }
 
@@ -176,7 +180,7 @@ fn tick(
         }
         let behind = if frozen_at < next_cut { 0 } else { recorder.behind_ns(next_cut) };
         let generator = meter.read(behind, observed.tasks.len() as u64, recorder.in_flight());
-        let snapshot = recorder.snapshot(next_cut, generator, observed.flow());
+        let snapshot = recorder.snapshot(next_cut, generator, observed.application());
         if reports.blocking_send(Report::Snapshot(Box::new(snapshot))).is_err() {
             // Nobody listens: the trial is over, however it ended.
             break;

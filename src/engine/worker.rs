@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_channel::Receiver;
+use bson::Bson;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::call::{Call, Place};
+use super::dead_letters::LetterBox;
 use super::parking::Parking;
 use super::schedule::Due;
 use crate::client::attempt::{self, Ledger, Sums};
@@ -20,9 +22,11 @@ use crate::flow::breaker::Probe;
 use crate::flow::restraint::{Leave, Restraint};
 use crate::operation::Workload;
 use crate::operation::execute::Target;
+use crate::operation::items::Items;
 use crate::operation::mix::Mix;
 use crate::plan::timeline::{Segment, index_at, nanos};
 use crate::plan::{Backoff, Signal, SpoolPlan, Timeout};
+use crate::snapshot::DeadLetter;
 use crate::stats::sample::{Cell, Ended, KeptBack, Outcome, Record, Started};
 
 /// Something that all workers write, kept out of the cache lines of what they only read.
@@ -54,6 +58,8 @@ pub struct Shared {
     pub restraint: Option<Arc<Restraint>>,
     /// What it does about a failed one.
     pub backoff: Option<Backoff>,
+    /// Where items of bulks go that no server takes.
+    pub dead_letters: LetterBox,
     /// The plan's.
     pub seed: u64,
     /// When the load began.
@@ -115,7 +121,7 @@ impl Shared {
         let (Some(parking), Some(spool)) = (&self.parking, spool) else { return };
         let room = || queue.len() * 2 <= queue.capacity().unwrap_or(0);
         let closed = || self.restraint.as_ref().is_none_or(|restraint| restraint.is_closed());
-        parking.drain(drain, spool.drain.get(), || room() && closed()).await;
+        parking.drain(drain, spool.drain.get(), closed, room).await;
     }
 
     /// An operation is not to be sent now, for this reason: it is parked if there is a spool, and else dropped.
@@ -163,11 +169,18 @@ impl Shared {
         let under_way = self.restraint.as_deref().map(UnderWay::begin);
         let mut application = self.backoff.map(|policy| Application::new(policy, self.seed, due.n));
         let (mut calls, mut sums) = (1, Sums::default());
-        let call = loop {
+        let (mut items, mut dead, mut unclear) = (Items::default(), None, false);
+        let mut call = loop {
             let began = Instant::now();
             let place = Place { n: due.n, cell, repeats: calls > 1 };
-            let (call, apart) = self.call(&mut instance, place).await;
+            let (mut call, apart) = self.call(&mut instance, &items, place).await;
             sums.add(apart);
+            if !call.hopeless.is_empty() {
+                dead = dead.or(call.error);
+                self.give_up(&call, place, calls, unclear);
+            }
+            unclear |= call.is_unclear();
+            items = call.left.take().unwrap_or(items);
             if let (Some(restraint), Some(verdict)) = (&self.restraint, call.verdict()) {
                 restraint.told(Signal::Operation, verdict, began);
             }
@@ -194,6 +207,10 @@ impl Shared {
         }
         let end = Instant::now();
         sums.add(attempt::end(call.outcome == Outcome::Ok));
+        if let (Outcome::Ok, Some(error)) = (call.outcome, dead) {
+            // The rest of it is written, but it is not.
+            (call.outcome, call.error) = (Outcome::Failed, Some(error));
+        }
         self.ledger.buffers.push(Record::Ended(Ended {
             cell,
             outcome: call.outcome,
@@ -207,6 +224,33 @@ impl Shared {
             error: call.error,
             at_ns: nanos(end - self.go),
         }));
+    }
+
+    /// Keeps items for people that no server takes.
+    fn give_up(&self, call: &Call, place: Place, calls: u32, unclear_before: bool) {
+        let mut instance = self.workload.instance(&self.mix, place.n);
+        // What was sent was rendered from the same.
+        let Ok(writes) = instance.statement.written(&mut instance.draw) else { return };
+        for it in &call.hopeless {
+            let error = it.error.as_ref();
+            self.dead_letters.put(DeadLetter {
+                at_ns: nanos(self.go.elapsed()),
+                operation: instance.operation,
+                n: place.n,
+                item: it.item as u64,
+                calls,
+                code: error.map(|error| error.code),
+                code_name: error.map(|error| error.name.clone()).unwrap_or_default(),
+                message: error.map(|error| error.message.clone()).unwrap_or_default(),
+                unclear_before,
+                write: writes
+                    .get(it.item)
+                    .cloned()
+                    .map(Bson::Document)
+                    .unwrap_or(Bson::Null)
+                    .into_relaxed_extjson(),
+            });
+        }
     }
 
     fn may_repeat(&self) -> bool {

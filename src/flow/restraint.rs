@@ -16,10 +16,10 @@ use crate::plan::{Flow, Signal, WhenFull};
 use crate::snapshot::{Event, FlowState};
 
 /// How long a limit has to have been at its floor to be worth an event: what is there for so long is no dip.
-const AT_FLOOR: Duration = Duration::from_secs(5);
+pub const AT_FLOOR: Duration = Duration::from_secs(5);
 
 /// How soon a producer that waits asks a throttle again, whose answer is a matter of chance.
-const AGAIN: Duration = Duration::from_millis(50);
+pub const AGAIN: Duration = Duration::from_millis(50);
 
 /// What may go.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use mongodb::error::{Error, Result};
 use mongodb::options::{UpdateModifications, WriteModel};
 use mongodb::{Client, ClientSession, Collection, Database, Namespace};
 
+use super::items::Items;
 use super::{Find, NewDocument, Statement, Update};
 use crate::client::attempt;
 use crate::document::{Compiled, Draw};
@@ -46,19 +47,23 @@ impl Target {
         }
     }
 
-    /// Runs one statement to its end: whole cursors, whole transactions.
+    /// Runs one statement to its end: whole cursors, whole transactions; of a bulk these items.
     ///
     /// # Errors
     /// What the driver returns; a template that renders to something else than its place takes is the driver's
     /// `InvalidArgument`.
-    pub async fn execute(&self, statement: &Statement, draw: &mut Draw) -> Result<()> {
+    pub async fn execute(&self, statement: &Statement, items: &Items, draw: &mut Draw) -> Result<()> {
         match statement {
             Statement::Transaction(statements) => self.transaction(statements, draw).await,
+            Statement::InsertMany { count, document, ordered } => {
+                let documents = items.pick(document.render_many(*count, draw));
+                self.inserts.insert_many(documents).ordered(*ordered).await.map(drop)
+            }
             Statement::BulkWrite(writes, ordered) => {
                 let namespace = self.collection.namespace();
                 let models =
                     writes.iter().map(|write| model(write, &namespace, draw)).collect::<Result<Vec<_>>>()?;
-                self.client.bulk_write(models).ordered(*ordered).await.map(drop)
+                self.client.bulk_write(items.pick(models)).ordered(*ordered).await.map(drop)
             }
             Statement::CreateCollection(suffix) => {
                 self.database.create_collection(self.beside(suffix, draw)).await
@@ -173,14 +178,7 @@ impl Target {
             }
             Statement::InsertOne(document) => within!(self.inserts.insert_one(document.render(draw))),
             Statement::InsertMany { count, document, ordered } => {
-                let times = u64::from(*count);
-                let each = (0..times).map(|place| {
-                    draw.rendering(place, times);
-                    document.render(draw)
-                });
-                let documents: Vec<Document> = each.collect();
-                draw.rendering(0, 1);
-                within!(self.inserts.insert_many(documents).ordered(*ordered))
+                within!(self.inserts.insert_many(document.render_many(*count, draw)).ordered(*ordered))
             }
             Statement::UpdateOne(update) => {
                 let (filter, change) = update.render(draw)?;
@@ -256,7 +254,7 @@ impl Find {
 }
 
 impl Update {
-    fn render(&self, draw: &mut Draw) -> Result<(Document, UpdateModifications)> {
+    pub(super) fn render(&self, draw: &mut Draw) -> Result<(Document, UpdateModifications)> {
         let filter = self.filter.document(draw);
         let change = match self.change.render(draw) {
             Bson::Document(operators) => UpdateModifications::Document(operators),
@@ -276,7 +274,19 @@ impl Update {
 }
 
 impl NewDocument {
-    fn render(&self, draw: &mut Draw) -> Document {
+    /// So many of them, for one operation.
+    pub(super) fn render_many(&self, count: u32, draw: &mut Draw) -> Vec<Document> {
+        let times = u64::from(count);
+        let each = (0..times).map(|place| {
+            draw.rendering(place, times);
+            self.render(draw)
+        });
+        let documents = each.collect();
+        draw.rendering(0, 1);
+        documents
+    }
+
+    pub(super) fn render(&self, draw: &mut Draw) -> Document {
         match self {
             Self::Own(template) => template.document(draw),
             Self::Data(template) => {

@@ -16,7 +16,7 @@ pub const MOST_CLIENTS: u32 = 1_000_000;
 pub struct Assumptions {
     /// Members of the replica set, from 1 to [`MOST_SERVERS`]; number 0 is the primary.
     pub servers: u32,
-    /// Clients, each with connection pools of its own, from 1 to [`MOST_CLIENTS`]; the load is spread over them evenly.
+    /// Clients, each with connection pools and a flow of its own, from 1 to [`MOST_CLIENTS`]; the load is spread over them evenly.
     pub clients: u32,
     /// How many reads a server works on at a time, and how many writes; at least 1. Its capacity for each is
     /// `tickets / service_time`.

@@ -2,6 +2,7 @@
 
 use super::accumulated::Accumulated;
 use super::csv_file::{CsvFile, columns};
+use super::dead_letters::{self, DeadLetterFile};
 use super::end_tables::EndTables;
 use super::facts::{Scope, TrialFacts, signed_seconds};
 use super::hlog::HistogramLog;
@@ -22,6 +23,7 @@ pub(crate) struct Recording {
     intervals: CsvFile,
     servers: CsvFile,
     events: CsvFile,
+    dead_letters: DeadLetterFile,
     log: HistogramLog,
     ended: EndTables,
     /// Of a shard: what it is to be merged by.
@@ -37,6 +39,7 @@ impl Recording {
             intervals: CsvFile::open(directory.file("intervals.csv"), &columns::<IntervalRow<'_>>())?,
             servers: CsvFile::open(directory.file("servers.csv"), &server_columns)?,
             events: CsvFile::open(directory.file("events.csv"), &columns::<EventRow<'_>>())?,
+            dead_letters: DeadLetterFile::new(directory.file(dead_letters::FILE)),
             log: HistogramLog::open(directory.file("latency.hlog"), facts.go)?,
             ended: EndTables::open(directory, &facts)?,
             shard: facts
@@ -95,6 +98,7 @@ impl Sink for Recording {
             self.servers.row(row)?;
         }
         self.servers.flush()?;
+        self.dead_letters.add(&self.facts, &snapshot.dead_letters)?;
         for (&(segment, operation), stats) in &snapshot.cells {
             let segment = self.sums.segments.get(segment).map(|s| &*s.name).unwrap_or_default();
             let operation = scope::tag(&Scope::Operation(operation).title(&self.facts.plan));
@@ -123,12 +127,13 @@ impl Sink for Recording {
         self.log.flush()
     }
 
-    fn finish(mut self, totals: Totals, end: EndFacts) -> Result<Summary, Error> {
+    fn finish(mut self, totals: Totals, mut end: EndFacts) -> Result<Summary, Error> {
         self.log.flush()?;
         if let Some(log) = &mut self.shard {
             let end = End { totals: totals.clone(), facts: end.clone() };
             log.write(&Line::End(Box::new(end)))?;
         }
+        end.notes.extend(self.dead_letters.note());
         let id = self.directory.id().to_owned();
         let mut summary = Summary::new(id, self.facts.clone(), &self.sums, totals, end);
         if let Some(detail) = missed(&self.facts, summary.whole()) {

@@ -3,7 +3,9 @@
 //! All of this is by the time at which things happened, not by when operations were due: what is asked is how the servers
 //! and the driver did at that time. The size of the state depends on the number of overloads, never on time.
 //!
-//! An overload that covers all of the measured time is how the servers are in this trial: others are judged against it.
+//! An overload that covers all of the measured time is how the servers are in this trial: others are judged against it. One
+//! that is on when another ends, and stays on, is how the servers are from then on: with it the load may be seen to recover,
+//! and where it does not, nobody knows which of the two did that.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -48,8 +50,8 @@ pub struct Recovery {
     pub goodput_after_ops_per_s: Option<f64>,
     /// Half of the operations that ended well before it took no longer, in microseconds; `None` when they were too few.
     pub latency_p50_before_us: Option<u64>,
-    /// Whether the load recovered; `None` when that is not known, because less than three whole seconds followed, or
-    /// nothing is known of the time before.
+    /// Whether the load recovered; `None` when that is not known, because less than three whole seconds followed, nothing
+    /// is known of the time before, or it did not while another overload went on to the end.
     pub recovered: Option<bool>,
     /// From its end to the beginning of the first three good seconds in a row; 0 when it never got bad.
     pub time_to_recover_s: Option<f64>,
@@ -77,6 +79,8 @@ struct Watched {
     off_ns: u64,
     /// Where the time after it ends.
     until_ns: u64,
+    /// Whether another is on all that time.
+    beside_another: bool,
     /// Of the calm time before it; `None` until it is on.
     before: Option<Before>,
     during: Count,
@@ -141,16 +145,21 @@ impl Recoveries {
             .collect();
         let passing: Vec<(u64, u64)> =
             spans.iter().copied().filter(|&span| span != (start_ns, end_ns)).collect();
-        let watched = plan.overloads.iter().zip(&spans).map(|(overload, &(on_ns, off_ns))| Watched {
-            name: overload.name.clone(),
-            kind: overload.fault.kind(),
-            on_ns,
-            off_ns,
-            until_ns: calm_until(&passing, off_ns, end_ns),
-            before: None,
-            during: Count::default(),
-            after: Count::default(),
-            verdict: Verdict::default(),
+        let watched = plan.overloads.iter().zip(&spans).map(|(overload, &(on_ns, off_ns))| {
+            let (stay, pass): (Vec<_>, Vec<_>) =
+                passing.iter().partition(|&&(on, off)| on <= off_ns && off == end_ns && off > off_ns);
+            Watched {
+                name: overload.name.clone(),
+                kind: overload.fault.kind(),
+                on_ns,
+                off_ns,
+                until_ns: calm_until(&pass, off_ns, end_ns),
+                beside_another: !stay.is_empty(),
+                before: None,
+                during: Count::default(),
+                after: Count::default(),
+                verdict: Verdict::default(),
+            }
         });
         Self {
             start_ns,
@@ -213,7 +222,8 @@ impl Recoveries {
     }
 }
 
-/// Where the time after an overload's end ends: with the next overload or the measured time; at once while another is on.
+/// Where the time after an overload's end ends: with the next overload or the measured time; at once while one is on that
+/// will end.
 fn calm_until(spans: &[(u64, u64)], off_ns: u64, end_ns: u64) -> u64 {
     let next = spans.iter().filter(|&&(on, off)| on < off && off > off_ns).map(|&(on, _)| on.max(off_ns));
     next.fold(end_ns, u64::min)
@@ -225,7 +235,8 @@ impl Watched {
         let before = self.before.filter(|_| is_measured).unwrap_or_default();
         let verdict = &self.verdict;
         let recovered_ns = verdict.recovered_ns.filter(|_| is_measured);
-        let knows = is_measured && verdict.judged >= GOOD_SECONDS;
+        let knows =
+            is_measured && verdict.judged >= GOOD_SECONDS && (recovered_ns.is_some() || !self.beside_another);
         Recovery {
             overload: self.name,
             kind: self.kind,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::run_json::{PARTIAL, WHOLE};
-use super::{Early, Error, RunDirectory};
+use super::{Early, Error, RunDirectory, dead_letters};
 
 /// The tables that name a trial in each row.
 const TABLES: [&str; 9] = [
@@ -113,6 +113,7 @@ impl Earlier {
         for name in TABLES {
             self.rewrite(name, |text, out| table(text, out, &numbers))?;
         }
+        self.rewrite(dead_letters::FILE, |text, out| lines(text, out, &self.numbers()))?;
         self.rewrite("latency.hlog", |text, out| log(text, out, &numbers))
     }
 
@@ -159,6 +160,17 @@ fn table(text: &[u8], out: impl Write, trials: &BTreeSet<String>) -> std::io::Re
         }
     }
     writer.flush()
+}
+
+/// The lines of these trials. One that a kill has cut off is none.
+fn lines(text: &[u8], mut out: impl Write, trials: &BTreeSet<u64>) -> std::io::Result<()> {
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let trial = serde_json::from_slice::<Value>(line).ok().and_then(|line| line["trial"].as_u64());
+        if line.ends_with(b"\n") && trial.is_some_and(|trial| trials.contains(&trial)) {
+            out.write_all(line)?;
+        }
+    }
+    Ok(())
 }
 
 /// Comments, and the lines whose tag begins with one of these trials.

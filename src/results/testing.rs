@@ -11,7 +11,7 @@ use crate::plan::operation::{Find, RunCommand};
 use crate::plan::{
     Action, Attempts, ClientGroup, Data, FailCommand, Fault, Members, Operation, Overload, Plan, Template,
 };
-use crate::snapshot::{FlowState, Generator, Snapshot};
+use crate::snapshot::{DeadLetters, FlowState, Generator, Snapshot};
 use crate::stats::{OpStats, Outcomes};
 use crate::thresholds::Thresholds;
 use crate::units::{Offset, Rate, Span};
@@ -189,6 +189,7 @@ pub(crate) fn snapshot<const N: usize>(
         orphans: BTreeMap::new(),
         flow: FlowState::default(),
         events: Vec::new(),
+        dead_letters: DeadLetters::default(),
         clients: Vec::new(),
         generator: Generator {
             cpu_ns: SECOND / 10,

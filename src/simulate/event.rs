@@ -42,6 +42,10 @@ pub enum What {
     Retry,
     /// The application's pause is over.
     CallAgain,
+    /// An operation that a throttle left out asks again.
+    AskAgain,
+    /// A breaker has been open long enough for a probe; the epoch is the client's number.
+    MayProbe,
 }
 
 /// Events that all lie the same time ahead of the moment they are planned in: they need no sorting.

@@ -11,6 +11,8 @@ pub struct Flight {
     pub due_ns: u64,
     /// Its actual start.
     pub started_ns: u64,
+    /// When its last call began.
+    pub called_ns: u64,
     /// When what it is doing began.
     pub since_ns: u64,
     /// It has waited so long for connections.
@@ -61,6 +63,8 @@ pub struct Neighbours {
 /// What an operation is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Waiting until the application may send it: it has not begun.
+    Held,
     /// Waiting for a connection.
     Queued,
     /// Waiting for an answer.

@@ -18,7 +18,19 @@ pub const DEADLINE: u8 = 1;
 /// The number of the error with which a server rejects what finds its queue full.
 pub const FULL: u8 = 2;
 
-/// An error that attempts or calls end with.
+/// The number of the reason that the producer's queue was full.
+pub const QUEUE_FULL: u8 = 3;
+
+/// The number of the reason that the breaker was open.
+pub const BREAKER_OPEN: u8 = 4;
+
+/// The number of the reason that the throttle left it out.
+pub const THROTTLED: u8 = 5;
+
+/// The number of the first overload's error.
+const FIRST_OVERLOAD: u8 = 6;
+
+/// An error that attempts or calls end with, or a reason not to send an operation at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Class {
     /// As results have it.
@@ -124,7 +136,7 @@ pub fn hit(members: &Members, servers: u32) -> Vec<usize> {
     }
 }
 
-/// All errors there can be: [`OK`], [`DEADLINE`], [`FULL`], and from there on one for each overload.
+/// All errors and reasons there can be, by their numbers: those that have names here, and then one for each overload.
 pub fn classes(plan: &Plan) -> Vec<Class> {
     let deadline = Class {
         class: ErrorClass { kind: "timeout".to_owned(), ..ErrorClass::default() },
@@ -132,6 +144,12 @@ pub fn classes(plan: &Plan) -> Vec<Class> {
         worth_another_call: true,
         ..Class::default()
     };
+    let reason = |kind: &str| Class {
+        class: ErrorClass { kind: kind.to_owned(), ..ErrorClass::default() },
+        example: "the application did not send it",
+        ..Class::default()
+    };
+    let reasons = [reason("queue_full"), reason("breaker_open"), reason("throttled")];
     let labels = GateSettings::default();
     let full =
         rejection(RATE_LIMIT_EXCEEDED, &labels.rejection_labels(), "the simulated server's queue is full");
@@ -143,16 +161,16 @@ pub fn classes(plan: &Plan) -> Vec<Class> {
         }
         _ => Class::default(),
     });
-    [Class::default(), deadline, full].into_iter().chain(each).collect()
+    [Class::default(), deadline, full].into_iter().chain(reasons).chain(each).collect()
 }
 
 /// The number of the error of an overload's rejections. Plans with more overloads than numbers are refused before.
 pub fn class_of(overload: usize) -> u8 {
-    u8::try_from(overload).unwrap_or(u8::MAX).saturating_add(FULL + 1)
+    u8::try_from(overload).unwrap_or(u8::MAX).saturating_add(FIRST_OVERLOAD)
 }
 
 /// The most overloads that have numbers.
-pub const MOST_OVERLOADS: usize = (u8::MAX - FULL) as usize;
+pub const MOST_OVERLOADS: usize = (u8::MAX - FIRST_OVERLOAD) as usize;
 
 fn limited(limit: &LimitRequests) -> Class {
     let settings = GateSettings {

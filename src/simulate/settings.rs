@@ -7,7 +7,7 @@ use crate::client::merge::{Resolved, resolve_options};
 use crate::client::uri::Uri;
 use crate::client::version::Version;
 use crate::plan::flow::OnTimeout;
-use crate::plan::{self, Action, Assumptions, Budget, BudgetLaw, Fault, Members, Model, Plan};
+use crate::plan::{self, Action, Assumptions, Fault, Members, Plan};
 
 /// A connection string of the same shape as a replica set's.
 const REPLICA_SET: &str = "mongodb://127.0.0.1/?replicaSet=simulated";
@@ -93,12 +93,6 @@ pub fn check(plan: &Plan, model: &Assumptions) -> Result<(), String> {
     if plan.operations.len() > usize::from(u16::MAX) {
         return Err(format!("a simulation takes at most {} operations", u16::MAX));
     }
-    let throttled = matches!(plan.flow.budget, Some(Budget { law: BudgetLaw::Throttle { .. }, .. }));
-    if throttled && matches!(plan.load.model, Model::Closed { .. }) {
-        return Err("a throttle leaves out calls in no time, so that workers who make the next one at once would never end: \
-                    simulate it with an open load (--rate)"
-            .to_owned());
-    }
     for overload in &plan.overloads {
         let Members::Numbers(numbers) = &overload.members else { continue };
         if let Some(beyond) = numbers.iter().find(|&&number| number >= model.servers as usize) {
@@ -134,10 +128,7 @@ pub fn notes(plan: &Plan) -> Vec<String> {
     if !cursors.is_empty() {
         notes.push(format!("a cursor is simulated as one batch: {}", cursors.join(", ")));
     }
-    let left_out = not_simulated(&plan.flow);
-    if !left_out.is_empty() {
-        notes.push(format!("not simulated, as if they were not there: {}", left_out.join(", ")));
-    }
+    notes.extend(not_simulated(&plan.flow).map(str::to_owned));
     if plan.timeout.operation.is_some() && plan.timeout.on_timeout == OnTimeout::ReadInBackground {
         notes.push(
             "calls that pass their deadline are simulated as cancelled, not as read in the background"

@@ -7,7 +7,9 @@ use super::rules::{Class, OK};
 use super::runs::{Run, Runs};
 use crate::plan::Plan;
 use crate::plan::timeline::{Segment, index_at, segments};
-use crate::snapshot::{ErrorCount, ErrorLevel, FlowState, Generator, ServerStats, Snapshot, Totals};
+use crate::snapshot::{
+    DeadLetters, ErrorCount, ErrorLevel, FlowState, Generator, ServerStats, Snapshot, Totals,
+};
 use crate::stats::OpStats;
 use crate::stats::sample::{AttemptEnd, Outcome};
 
@@ -162,7 +164,7 @@ impl Tally {
         server.rejected += rejected;
         server.retargeted += retargeted;
         self.totals.attempts += 1;
-        self.count_error(flight, ErrorLevel::Attempt, class, now_ns);
+        self.count_error((flight.segment, flight.op), ErrorLevel::Attempt, class, now_ns);
     }
 
     /// An operation has ended; `class` is its error.
@@ -196,13 +198,14 @@ impl Tally {
             bucket.gave_up += gave_up;
         }
         self.settle(flight.segment, flight.op);
-        self.count_error(flight, ErrorLevel::Operation, class, now_ns);
+        self.count_error((flight.segment, flight.op), ErrorLevel::Operation, class, now_ns);
     }
 
-    /// An operation is never given to the driver.
-    pub fn leave(&mut self, segment: u16, op: u16) {
+    /// An operation is never given to the driver; `class` is the reason.
+    pub fn drop(&mut self, segment: u16, op: u16, class: u8, now_ns: u64) {
         self.cell(segment, op).outcomes.dropped += 1;
         self.settle(segment, op);
+        self.count_error((segment, op), ErrorLevel::Operation, class, now_ns);
     }
 
     /// An operation is under way when the load is cut off.
@@ -225,11 +228,11 @@ impl Tally {
         self.measured_open -= u64::from(self.is_measured(segment));
     }
 
-    fn count_error(&mut self, flight: &Flight, level: ErrorLevel, class: u8, now_ns: u64) {
+    fn count_error(&mut self, (segment, op): (u16, u16), level: ErrorLevel, class: u8, now_ns: u64) {
         if class == OK {
             return;
         }
-        let place = self.place(flight.segment, flight.op) * 2 + usize::from(level == ErrorLevel::Operation);
+        let place = self.place(segment, op) * 2 + usize::from(level == ErrorLevel::Operation);
         let seen = &mut self.errors[place * self.classes.len() + usize::from(class)];
         if seen.count == 0 {
             seen.first_ns = now_ns;
@@ -277,6 +280,7 @@ impl Tally {
             orphans: BTreeMap::new(),
             flow: FlowState::default(),
             events: Vec::new(),
+            dead_letters: DeadLetters::default(),
             clients: Vec::new(),
             generator,
         };

@@ -22,6 +22,7 @@ pub fn flight() -> Flight {
     Flight {
         due_ns: 0,
         started_ns: 0,
+        called_ns: 0,
         since_ns: 0,
         checkout_ns: 0,
         attempt_ns: 0,

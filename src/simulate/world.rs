@@ -1,17 +1,18 @@
 //! The simulated world: clients, wires and servers, moved on from one event to the next.
 //!
 //! ```text
-//! due ─▶ begin ─▶ call ─▶ attempt ─▶ (pool) ─▶ send ══wire══▶ arrive ─▶ limiter ─▶ failpoint ─▶ tickets ─▶ served
-//!                  ▲        ▲                                                rejected│                        │
-//!                  │        └── driver's backoff ◀── answer ◀═══════wire═════════════╧════════════════════════╯
-//!                  └──────────── application's pause ◀── call failed ◀──┤
-//!                                                                      end
+//! due ─▶ (queue) ─▶ ask ─▶ start ─▶ call ─▶ attempt ─▶ (pool) ─▶ send ══wire══▶ limiter ─▶ failpoint ─▶ tickets ─▶ served
+//!                    ▲               ▲        ▲                                       rejected│                        │
+//!                  breaker,          │        └── driver's backoff ◀── answer ◀═══════wire════╧════════════════════════╯
+//!                  throttle          └──────────── application's pause ◀── call failed ◀──┤
+//!                                                                                        end
 //! ```
 
 use std::time::Duration;
 
 use super::application::Applications;
 use super::driver::{Driver, select};
+use super::entrance::Entrances;
 use super::event::{Agenda, Event, Lane, NOBODY, What};
 use super::flight::{Flight, Flights, Neighbours, Step};
 use super::pool::Pools;
@@ -19,14 +20,14 @@ use super::rules::{self, Class, DEADLINE, FULL, OK, Rule};
 use super::server::Server;
 use super::tally::Tally;
 use crate::document::{Random, Stream};
+use crate::engine::schedule::Due;
 use crate::flow::Verdict;
 use crate::flow::backoff::Pauses;
-use crate::flow::budget::Call;
 use crate::operation::mix::{Mix, Share};
 use crate::plan::flow::Signal;
 use crate::plan::model::Assumptions;
 use crate::plan::timeline::nanos;
-use crate::plan::{Backoff, Plan};
+use crate::plan::{Backoff, Model, Plan};
 use crate::snapshot::{Generator, ServerFacts, Snapshot};
 use crate::stats::sample::{AttemptEnd, Outcome};
 
@@ -55,9 +56,12 @@ pub struct World<'a> {
     pools: Pools,
     /// By slot: the application's pauses; empty where it makes no further calls.
     pauses: Vec<Pauses>,
-    applications: Applications,
+    pub(super) applications: Applications,
+    pub(super) entrances: Entrances,
     /// Clients whose operation has just ended.
     pub idle: Vec<u32>,
+    /// Clients that may have a place for an operation that had none.
+    pub free: Vec<u32>,
     pub(super) now_ns: u64,
 }
 
@@ -80,8 +84,10 @@ impl<'a> World<'a> {
             servers: (0..model.servers).map(|server| Server::new(model, FULL, random(server))).collect(),
             pools: Pools::new(model.clients, model.servers, driver.pool),
             pauses: Vec::new(),
-            applications: Applications::new(plan, model.clients),
+            applications: Applications::new(&plan.flow, model.clients),
+            entrances: Entrances::new(plan, model.clients),
             idle: Vec::new(),
+            free: Vec::new(),
             now_ns: 0,
             plan,
             driver,
@@ -100,39 +106,52 @@ impl<'a> World<'a> {
         u16::try_from(self.mix.at(n).operation).unwrap_or(u16::MAX)
     }
 
-    /// Begins the n-th operation, whose place in the plan this is, due at a time, for a client or for any.
-    pub fn begin(&mut self, n: u64, op: u16, due_ns: u64, client: Option<u32>) {
+    /// The client of the n-th operation of the open model, and the operation's random numbers.
+    pub fn draw(&self, n: u64) -> (u32, Random) {
         let mut random = Random::stream(self.plan.seed, Stream::Client, n);
-        let anyone = u32::try_from(random.below(self.model.clients.into())).unwrap_or(0);
-        let (client, segment) = (client.unwrap_or(anyone), self.tally.segment_at(due_ns));
-        if !self.applications.allows(client, Call::First, self.now_ns, &mut random) {
-            self.idle.push(client);
-            return self.tally.leave(segment, op);
-        }
-        let flight = Flight {
-            due_ns,
-            started_ns: self.now_ns,
-            since_ns: self.now_ns,
+        let client = u32::try_from(random.below(self.model.clients.into())).unwrap_or(0);
+        (client, random)
+    }
+
+    /// An operation that is due, of a client or of any, as it is before it begins.
+    pub fn flight(&self, due: Due, client: Option<u32>) -> Flight {
+        let (anyone, random) = self.draw(due.n);
+        Flight {
+            due_ns: due.at_ns,
+            started_ns: 0,
+            called_ns: 0,
+            since_ns: 0,
             checkout_ns: 0,
             attempt_ns: 0,
             backoff_ns: 0,
             random,
             avoid: 0,
-            client,
+            client: client.unwrap_or(anyone),
             epoch: 0,
             neighbours: Neighbours { before: NOBODY, behind: NOBODY },
             calls: 0,
             retries: 0,
             retry: 0,
             commands: 0,
-            op,
-            segment,
+            op: self.operation(due.n),
+            segment: self.tally.segment_at(due.at_ns),
             server: 0,
             retargeted: false,
-            step: Step::Paused,
-        };
-        self.tally.start(&flight);
-        let slot = self.flights.add(flight);
+            step: Step::Held,
+        }
+    }
+
+    /// Nothing keeps an operation back any more.
+    pub fn start(&mut self, slot: u32) {
+        let flight = self.flights.get(slot);
+        flight.started_ns = self.now_ns;
+        let (client, segment, op) = (flight.client, flight.segment, flight.op);
+        // Without arrivals, what is offered is what begins.
+        if matches!(self.plan.load.model, Model::Closed { .. }) {
+            self.tally.offer(segment, op);
+        }
+        self.tally.start(flight);
+        self.begun(client);
         if let Some(policy) = self.plan.backoff {
             self.renew_pauses(slot, policy);
         }
@@ -152,6 +171,7 @@ impl<'a> World<'a> {
         let flight = self.flights.get(slot);
         flight.epoch = flight.epoch.wrapping_add(1);
         flight.calls += 1;
+        flight.called_ns = self.now_ns;
         flight.commands = self.rules[usize::from(flight.op)].commands;
         (flight.retry, flight.avoid) = (0, 0);
         if let Some(deadline_ns) = self.deadline_ns {
@@ -213,9 +233,11 @@ impl<'a> World<'a> {
         self.now_ns = event.at_ns;
         match event.what {
             What::Arrives | What::Served | What::Admitted => self.at_server(event),
+            What::MayProbe => self.may_probe(event.epoch),
             _ if !self.flights.is_awaited(event.slot, event.epoch) => {}
             What::Answered => self.answered(event.slot, event.class),
             What::Deadline => self.out_of_time(event.slot),
+            What::AskAgain => self.ask(event.slot),
             What::Retry => {
                 let flight = self.flights.get(event.slot);
                 let paused_ns = self.now_ns - flight.since_ns;
@@ -255,12 +277,16 @@ impl<'a> World<'a> {
         };
         self.tally.attempt(flight, end, class, round_trip_ns, self.now_ns);
         let verdict = if rejected { Verdict::Rejected } else { Verdict::Served };
-        self.applications.told(Signal::Attempt, flight, verdict, self.now_ns);
+        self.told(Signal::Attempt, slot, verdict);
+        let flight = self.flights.get(slot);
         if class == OK {
             flight.commands -= 1;
             (flight.retry, flight.avoid) = (0, 0);
             return match flight.commands {
-                0 => self.end(slot, Outcome::Ok, OK),
+                0 => {
+                    self.told(Signal::Operation, slot, Verdict::Served);
+                    self.end(slot, Outcome::Ok, OK, Verdict::Served);
+                }
                 _ => self.attempt(slot),
             };
         }
@@ -302,47 +328,50 @@ impl<'a> World<'a> {
                 self.release(slot);
             }
             Step::Paused => flight.backoff_ns += since_ns,
-            Step::Ended => {}
+            Step::Held | Step::Ended => {}
         }
         self.call_failed(slot, Outcome::TimedOut, DEADLINE);
     }
 
     /// A call has failed: the application calls again, or gives the operation up.
     fn call_failed(&mut self, slot: u32, outcome: Outcome, class: u8) {
-        let flight = self.flights.get(slot);
-        let Class { worth_another_call, base_ms, .. } = self.classes[usize::from(class)];
+        let Class { rejected, worth_another_call, base_ms, .. } = self.classes[usize::from(class)];
+        // A call that took too long has met servers with too much to do, as far as an application can tell.
+        let overloaded = rejected || outcome == Outcome::TimedOut;
+        let verdict = if overloaded { Verdict::Rejected } else { Verdict::Served };
+        self.told(Signal::Operation, slot, verdict);
         let asked_for = base_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-        if self.plan.backoff.is_some()
-            && worth_another_call
+        let client = self.flights.get(slot).client;
+        // A probe goes once.
+        let again = self.plan.backoff.is_some() && worth_another_call && !self.is_probe(client, slot);
+        let flight = self.flights.get(slot);
+        if again
             && let Some(pause) = self.pauses[slot as usize].next_after(asked_for, &mut flight.random)
-            && self.applications.allows(flight.client, Call::Retry, self.now_ns, &mut flight.random)
+            && self.applications.may_repeat(client, self.now_ns, &mut flight.random)
         {
             // The deadline of the call that failed is void.
             flight.epoch = flight.epoch.wrapping_add(1);
             return self.pause(slot, nanos(pause), What::CallAgain);
         }
-        self.end(slot, outcome, class);
+        self.end(slot, outcome, class, verdict);
     }
 
-    fn end(&mut self, slot: u32, outcome: Outcome, class: u8) {
+    fn end(&mut self, slot: u32, outcome: Outcome, class: u8, verdict: Verdict) {
         let flight = self.flights.get(slot);
+        let client = flight.client;
         self.tally.end(flight, outcome, class, self.now_ns);
-        // A deadline that passed is no word of the servers'.
-        if outcome != Outcome::TimedOut {
-            let rejected = self.classes[usize::from(class)].rejected;
-            let verdict = if rejected { Verdict::Rejected } else { Verdict::Served };
-            self.applications.told(Signal::Operation, flight, verdict, self.now_ns);
-        }
-        self.idle.push(flight.client);
-        self.flights.remove(slot);
+        self.ended(client, slot, verdict);
+        self.vacate(slot);
     }
 
-    /// The interval up to now.
-    pub fn snapshot(&mut self, frozen_at: u64, generator: Generator) -> Snapshot {
+    /// The interval up to now. `beyond` more operations are due than have been taken.
+    pub fn snapshot(&mut self, frozen_at: u64, generator: Generator, beyond: u64) -> Snapshot {
         let mut snapshot = self.tally.snapshot(self.now_ns, frozen_at, generator);
         for flight in self.flights.iter().filter(|flight| flight.step == Step::Sent) {
             snapshot.servers[usize::from(flight.server)].connections_open += 1;
         }
+        (snapshot.flow, snapshot.events) = self.applications.report(self.now_ns);
+        snapshot.flow.queued = self.entrances.queued(beyond);
         snapshot
     }
 
@@ -359,14 +388,24 @@ impl<'a> World<'a> {
         .collect()
     }
 
-    /// Whatever is under way is cut off.
+    /// Whatever is under way is cut off, and what waits is left out; of workers without arrivals nothing waits.
     pub fn abandon(&mut self) {
-        self.flights.iter().for_each(|flight| self.tally.abandon(flight));
+        let is_open = matches!(self.plan.load.model, Model::Open { .. });
+        for flight in self.flights.iter() {
+            match flight.step {
+                Step::Held if is_open => self.tally.leave_out(flight.segment, flight.op),
+                Step::Held => {}
+                _ => self.tally.abandon(flight),
+            }
+        }
         self.flights = Flights::default();
+        for due in self.entrances.waiting() {
+            self.tally.leave_out(self.tally.segment_at(due.at_ns), self.operation(due.n));
+        }
     }
 }
 
 /// Something that is planned for an operation.
-const fn event(flight: &Flight, slot: u32, at_ns: u64, what: What) -> Event {
+pub const fn event(flight: &Flight, slot: u32, at_ns: u64, what: What) -> Event {
     Event { at_ns, slot, epoch: flight.epoch, op: flight.op, server: flight.server, class: OK, what }
 }

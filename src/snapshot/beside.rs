@@ -31,6 +31,7 @@ impl Snapshot {
             spooled: sum(self.flow.spooled, other.flow.spooled),
         };
         self.events.extend(other.events);
+        self.dead_letters.merge(other.dead_letters);
         let (ours, theirs) = (&mut self.generator, other.generator);
         ours.cpu_ns += theirs.cpu_ns;
         ours.rss_bytes += theirs.rss_bytes;

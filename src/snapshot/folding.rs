@@ -116,6 +116,11 @@ impl Snapshot {
             error.operation += first;
             self.errors.push(error);
         }
+        let mut dead_letters = own.dead_letters;
+        for letter in &mut dead_letters.letters {
+            letter.operation += first;
+        }
+        self.dead_letters.merge(dead_letters);
         for mut event in own.events {
             event.subject = match event.subject.as_str() {
                 "" => client.to_owned(),

@@ -27,6 +27,7 @@ impl Snapshot {
         self.generator.merge_after(next.generator);
         self.flow = next.flow;
         self.events.extend(next.events);
+        self.dead_letters.merge(next.dead_letters);
         for (ours, theirs) in self.clients.iter_mut().zip(next.clients) {
             ours.generator.merge_after(theirs.generator);
             ours.flow = theirs.flow;
@@ -125,7 +126,7 @@ impl StalenessStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{ErrorClass, ErrorLevel, FlowState, Generator};
+    use crate::snapshot::{DeadLetters, ErrorClass, ErrorLevel, FlowState, Generator};
     use crate::stats::OpStats;
     use std::collections::BTreeMap;
 
@@ -166,6 +167,7 @@ mod tests {
             orphans: BTreeMap::from([("endSessions".to_owned(), 1)]),
             flow: FlowState::default(),
             events: Vec::new(),
+            dead_letters: DeadLetters::default(),
             clients: Vec::new(),
             generator: Generator {
                 cpu_ns: 5,

@@ -10,7 +10,8 @@ use crate::engine::schedule::{Due, Schedule};
 use crate::operation::mix::Mix;
 use crate::plan::timeline::{Segment, index_at};
 use crate::snapshot::{
-    ErrorCount, ErrorLevel, Event, FlowState, Generator, PoolCounts, ServerStats, Snapshot, Totals,
+    DeadLetters, ErrorCount, ErrorLevel, Event, FlowState, Generator, PoolCounts, ServerStats, Snapshot,
+    Totals,
 };
 
 /// What the recorder needs to know of the load to tell how many operations were due.
@@ -54,6 +55,17 @@ pub struct Recorder {
     cut_off: u64,
     pools: Vec<PoolCounts>,
     totals: Totals,
+}
+
+/// What the application around the driver has come to.
+#[derive(Debug, Default)]
+pub struct Application {
+    /// How what it does about rejection stands.
+    pub flow: FlowState,
+    /// What has happened to that since the last snapshot.
+    pub events: Vec<Event>,
+    /// Items of bulks that no server took since then.
+    pub dead_letters: DeadLetters,
 }
 
 /// What is gathered for the next snapshot.
@@ -350,7 +362,7 @@ impl Recorder {
     }
 
     /// The interval up to now; the next one starts here.
-    pub fn snapshot(&mut self, end_ns: u64, generator: Generator, flow: (FlowState, Vec<Event>)) -> Snapshot {
+    pub fn snapshot(&mut self, end_ns: u64, generator: Generator, application: Application) -> Snapshot {
         let interval = std::mem::take(&mut self.interval);
         let snapshot = Snapshot {
             sequence: self.sequence,
@@ -373,8 +385,9 @@ impl Recorder {
             errors: self.errors(interval.errors),
             orphans: self.ledger.take_orphans(),
             generator,
-            flow: flow.0,
-            events: flow.1,
+            flow: application.flow,
+            events: application.events,
+            dead_letters: application.dead_letters,
             clients: Vec::new(),
         };
         self.sequence += 1;

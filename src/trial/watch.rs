@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::rising::Rising;
 use crate::client::attempt::Waiting;
 use crate::plan::timeline::nanos;
 use crate::results::{BEHIND, SATURATED_SHARE};
@@ -18,6 +19,7 @@ pub struct Watch {
     behind: bool,
     /// Intervals in a row in which no call got a connection although there are some.
     starved: u32,
+    rising: Rising,
 }
 
 /// So many intervals without a connection for anyone are no matter of a busy server any more.
@@ -55,6 +57,14 @@ impl Watch {
             events.push(event(POOL_WEDGED, "", detail));
         } else if before >= WEDGED && starved == 0 {
             events.push(event("pool_recovered", "", "calls get connections again".to_owned()));
+        }
+        if let Some(minutes) = self.rising.add(snapshot) {
+            let each: Vec<String> = minutes.iter().map(u64::to_string).collect();
+            events.push(event(
+                "rejections_rise",
+                "",
+                format!("more attempts are rejected each minute than in the one before: {}", each.join(", ")),
+            ));
         }
         let share = cpu_share(snapshot);
         // Over a moment, as between the end of a segment and that of a second, a share says nothing.

@@ -44,6 +44,8 @@ struct Point {
     start_ns: u64,
     end_ns: u64,
     counts: Vec<Counts>,
+    /// The lowest limit of concurrency; `None` without one.
+    limit: Option<u32>,
 }
 
 /// Rates in a stretch of time, per second.
@@ -66,12 +68,13 @@ pub struct History {
 }
 
 impl History {
-    /// Adds an interval that follows the last: counts of all operations, then of each, then of each of several clients.
-    pub fn add(&mut self, start_ns: u64, end_ns: u64, counts: Vec<Counts>) {
+    /// Adds an interval that follows the last: counts of all operations, then of each, then of each of several clients; and
+    /// the limit of concurrency.
+    pub fn add(&mut self, start_ns: u64, end_ns: u64, counts: Vec<Counts>, limit: Option<u32>) {
         if self.points.len() >= POINTS {
             self.halve();
         }
-        self.points.push(Point { start_ns, end_ns, counts });
+        self.points.push(Point { start_ns, end_ns, counts, limit });
     }
 
     /// Rates between two times, of all operations or of one; `None` where nothing is known. A point that is only partly
@@ -99,6 +102,13 @@ impl History {
         })
     }
 
+    /// The lowest limit of concurrency between two times; `None` where none is known.
+    pub fn limit(&self, from_ns: u64, to_ns: u64) -> Option<u32> {
+        let first = self.points.partition_point(|point| point.end_ns <= from_ns);
+        let within = self.points[first..].iter().take_while(|point| point.start_ns < to_ns);
+        within.filter_map(|point| point.limit).min()
+    }
+
     /// Makes one of each two neighbours.
     fn halve(&mut self) {
         let pairs = std::mem::take(&mut self.points);
@@ -106,6 +116,7 @@ impl History {
         while let Some(mut point) = pairs.next() {
             if let Some(next) = pairs.next() {
                 point.end_ns = next.end_ns;
+                point.limit = [point.limit, next.limit].into_iter().flatten().min();
                 point.counts.iter_mut().zip(&next.counts).for_each(|(ours, theirs)| ours.add(theirs));
             }
             self.points.push(point);
@@ -123,7 +134,7 @@ mod tests {
         let mut history = History::default();
         for second in 0..seconds {
             let all = Counts { offered: 100, ok: second % 10, attempts: 120, rejected: 20 };
-            history.add(second * SECOND, (second + 1) * SECOND, vec![all, Counts { ok: 1, ..all }]);
+            history.add(second * SECOND, (second + 1) * SECOND, vec![all, Counts { ok: 1, ..all }], None);
         }
         history
     }
@@ -143,6 +154,18 @@ mod tests {
     fn nothing_is_known_of_the_future() {
         assert_eq!(history(3).rates(None, 3 * SECOND, 4 * SECOND), None);
         assert_eq!(History::default().rates(None, 0, SECOND), None);
+    }
+
+    #[test]
+    fn the_lowest_limit_stays_when_neighbours_are_merged() {
+        let mut history = History::default();
+        for second in 0..POINTS as u64 + 1 {
+            let limit = if second == 101 { 2 } else { 50 };
+            history.add(second * SECOND, (second + 1) * SECOND, Vec::new(), Some(limit));
+        }
+        let limit = |from, to| history.limit(from * SECOND, to * SECOND);
+        assert_eq!([limit(0, 100), limit(100, 102), limit(102, 200)], [Some(50), Some(2), Some(50)]);
+        assert_eq!(limit(2000, 2001), None);
     }
 
     #[test]

@@ -180,7 +180,8 @@ impl Model {
         let last = Window::new(plan, "last interval", length_s, operations);
         let each = std::iter::once(&last.all).chain(&last.operations).chain(&last.clients);
         let counts = each.map(Counts::of).collect();
-        self.history.add(self.base_ns + snapshot.start_ns, self.base_ns + snapshot.end_ns, counts);
+        let (from_ns, to_ns) = (self.base_ns + snapshot.start_ns, self.base_ns + snapshot.end_ns);
+        self.history.add(from_ns, to_ns, counts, snapshot.flow.limit);
         self.last = Some(last);
         self.part = Some(self.window(self.segment));
         let before = self.segment.checked_sub(1);

@@ -48,6 +48,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Screen {
     lines: Lines,
     theme: Theme,
+    /// Whether time is what is told, and not that of a clock.
+    is_virtual: bool,
     interrupts: Interrupts,
     /// Whoever turns the knobs; nobody, where a run is not changed by hand.
     hand: Option<Hand>,
@@ -71,7 +73,15 @@ impl Screen {
     pub fn new(theme: Theme, interrupts: Interrupts, hand: Option<Hand>) -> anyhow::Result<Self> {
         let on = Arc::default();
         watch_suspension(Arc::clone(&on))?;
-        Ok(Self { lines: Lines::default(), theme, interrupts, hand, on, running: None })
+        Ok(Self { lines: Lines::default(), theme, is_virtual: false, interrupts, hand, on, running: None })
+    }
+
+    /// Likewise of a simulation: its time goes on with its news, and there are no knobs.
+    ///
+    /// # Errors
+    /// When the system gives no signal handlers.
+    pub fn simulated(theme: Theme, interrupts: Interrupts) -> anyhow::Result<Self> {
+        Ok(Self { is_virtual: true, ..Self::new(theme, interrupts, None)? })
     }
 
     /// Where news goes while the screen is on.
@@ -92,7 +102,8 @@ impl Screen {
         *self.on.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&inbox);
         // From here on whatever fails ends both threads.
         let running = Running { inbox: Arc::clone(&inbox), threads: [drawn, typed] };
-        let (theme, model, go) = (self.theme, Model::new(facts), Instant::now());
+        let (theme, model) = (self.theme, Model::new(facts));
+        let go = (!self.is_virtual).then(Instant::now);
         let painter = Painter { tty, model, app: App::default(), theme, go, suspended: false };
         let news = Arc::clone(&inbox);
         thread::Builder::new().name("screen".to_owned()).spawn(move || {
@@ -188,7 +199,8 @@ struct Painter {
     model: Model,
     app: App,
     theme: Theme,
-    go: Instant,
+    /// When the clock began; `None` where the time is that of the last news.
+    go: Option<Instant>,
     /// From the request to suspend until the program is told to go on: a stop takes its time to reach every thread.
     suspended: bool,
 }
@@ -243,7 +255,7 @@ impl Painter {
             model: self.app.shown(&self.model),
             app: &self.app,
             theme: &self.theme,
-            now_ns: nanos(self.go.elapsed()),
+            now_ns: self.go.map_or(self.model.end_ns(), |go| nanos(go.elapsed())),
         };
         self.tty.draw(|area, buffer| view::draw(&view, area, buffer))
     }

@@ -13,6 +13,7 @@ mod header;
 pub mod help;
 mod history;
 mod latency;
+mod limit;
 mod operations;
 mod retries;
 mod servers;
@@ -129,12 +130,21 @@ fn columns(view: &View<'_>, width: u16) -> Vec<Vec<Panel>> {
     let errors = panel("errors", errors::LEAST, 14, 1, errors::draw);
     let events = panel("events", events::LEAST, 40, 1, events::draw);
     let generator = panel("generator", generator::LEAST, generator::LEAST, 1, generator::draw);
+    let limit = panel("limit", limit::LEAST, limit::MOST, 2, limit::draw);
+    let rates = match view.model.facts.plan.flow.limit {
+        Some(_) => vec![history, limit, latency],
+        None => vec![history, latency],
+    };
+    let then = |mut before: Vec<Panel>, after: Vec<Panel>| {
+        before.extend(after);
+        before
+    };
     if width < TWO_COLUMNS {
-        vec![vec![retries, history, latency, operations, servers, errors, events, generator]]
+        vec![then(then(vec![retries], rates), vec![operations, servers, errors, events, generator])]
     } else if width < THREE_COLUMNS {
-        vec![vec![history, latency, events], vec![retries, operations, servers, errors, generator]]
+        vec![then(rates, vec![events]), vec![retries, operations, servers, errors, generator]]
     } else {
-        vec![vec![history, latency], vec![retries, operations, servers], vec![errors, generator, events]]
+        vec![rates, vec![retries, operations, servers], vec![errors, generator, events]]
     }
 }
 

@@ -1,9 +1,14 @@
 //! What the application does about rejection around all its operations, against a stub that takes its time or rejects all.
 
+use std::num::NonZeroU32;
 use std::path::Path;
+use std::time::Duration;
 
 use bson::{Document, doc};
+use overdrive::gate::Gate;
 use overdrive::lab::Lab;
+use overdrive::plan::{GateSettings, Limit};
+use overdrive::stub::{Script, Stub};
 
 use crate::lab_options;
 use crate::support::{Place, Row, assert_sums, count, finish, overdrive, table, whole};
@@ -190,6 +195,7 @@ queue = 8
 when_full = "spool"
 [flow.breaker]
 minimum = 5
+window = "1s"
 cool_down = "1s"
 [flow.spool]
 drain = "100/s"
@@ -229,8 +235,13 @@ async fn what_was_parked_is_sent_once_by_the_run_or_later() {
         assert!(parked > 20, "{parked}");
         assert_eq!(reasons(directory, "breaker_open"), parked);
         let told = &events(directory, "spool")[0]["detail"];
-        let numbers: Vec<u64> = told.split(' ').filter_map(|word| word.parse().ok()).collect();
-        let &[all, drained, backlog] = &numbers[..] else { panic!("{told}") };
+        // The number before each of these words; the rate stands in brackets.
+        let number = |word: &str| -> u64 {
+            let words: Vec<&str> = told.split([' ', ',']).collect();
+            let at = words.iter().position(|&it| it == word).unwrap_or_else(|| panic!("{told}"));
+            words[at - 1].parse().unwrap_or_else(|_| panic!("{told}"))
+        };
+        let (all, drained, backlog) = (number("operations"), number("of"), number("are"));
         assert_eq!((all, drained + backlog), (parked, parked));
         assert_eq!(backlog > 0, left, "{told}");
         assert!(finished.stdout.contains(told), "{}", finished.stdout);
@@ -262,4 +273,108 @@ fn what_waits_at_the_breaker_when_the_load_ends_was_not_started() {
     let row = whole(directory);
     assert_eq!(count(&row, "offered"), 120);
     assert!(count(&row, "ops_not_started") > 100, "nothing goes once it is open: {row:?}");
+}
+
+/// Twice of what the gate before the server lets through, for three seconds, and then a tenth of it: all is repeated until it
+/// succeeds.
+const THROUGH_A_GATE: &str = r#"
+[data]
+documents = 0
+[load]
+stages = [{ for = "3s", rate = "100/s" }, { for = "12s", rate = "5/s" }]
+arrivals = "even"
+warmup = "0s"
+[client]
+maxPoolSize = 200
+maxAdaptiveRetries = 0
+[flow]
+queue = 64
+[flow.backoff]
+kind = "full_jitter"
+base = "50ms"
+cap = "200ms"
+max_attempts = 1000
+[op.ping.run_command]
+command = { ping = 1 }
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_a_gate_a_limit_or_a_breaker_spares_rejections() {
+    let mut rejections = Vec::new();
+    for flow in [
+        "",
+        "[flow.limit]\nkind = \"aimd\"\ninitial = 8\nceiling = 32\n",
+        "[flow.breaker]\nminimum = 5\nwindow = \"1s\"\ncool_down = \"250ms\"\n",
+    ] {
+        let stub = Stub::start(Script::default()).await.unwrap();
+        let burst = Duration::from_millis(200).into();
+        let limit = Limit { rate: NonZeroU32::new(50).unwrap(), burst, queue_depth: 0 };
+        let settings = GateSettings { requests: Some(limit), ..GateSettings::default() };
+        let any = "127.0.0.1:0".parse().unwrap();
+        let gate = Gate::start(stub.address().to_string(), any, settings).await.unwrap();
+        let place = Place::new(THROUGH_A_GATE.to_owned() + flow);
+        let uri = format!("mongodb://{}/?directConnection=true", gate.address());
+        let finished = finish(&mut place.run(&["--uri", &uri, "--ui", "none"]));
+        let directory = finished.assert_code(0).directory();
+        assert_sums(directory);
+        let (sent, rejected) = (all_phases(directory, "attempts"), all_phases(directory, "rejected"));
+        assert_eq!(gate.counters().requests.rejected, rejected, "{flow}");
+        let row = whole(directory);
+        // What is to be repeated while the breaker is open is given up; else all of them are done in the end.
+        assert_eq!(count(&row, "ops_ok") + count(&row, "ops_gave_up"), 360, "{flow}");
+        assert!(flow.contains("breaker") || count(&row, "ops_ok") == 360, "{flow}");
+        assert_eq!(sent - rejected, all_phases(directory, "ops_ok"), "{flow}");
+        rejections.push(rejected);
+        gate.stop().await;
+    }
+    let [none, limit, breaker] = rejections[..] else { unreachable!() };
+    assert!(none > 360, "more than one for each operation: {none}");
+    assert!(
+        limit < none / 2 && breaker < none / 2,
+        "{limit} with a limit, {breaker} with a breaker, {none} without"
+    );
+}
+
+/// A thousand a second that are rejected, again and again, for as long as the load goes on.
+const HOPELESS: &str = r#"
+[data]
+documents = 10
+[load]
+rate = "1000/s"
+warmup = "1s"
+duration = "12s"
+cooldown = "1s"
+[client]
+maxPoolSize = 100
+maxAdaptiveRetries = 0
+[flow.backoff]
+kind = "fixed"
+base = "2s"
+max_attempts = 1000
+[op.read.find_one]
+filter = { _id = { "^Key" = "uniform" } }
+"#;
+
+#[test]
+fn memory_stays_flat_during_rejection_where_the_producer_is_bounded() {
+    let growth = |flow: &str| {
+        let place = Place::new(HOPELESS.to_owned() + flow);
+        let finished = finish(&mut place.run(&["--stub=fail=every:1", "--ui", "none"]));
+        let directory = finished.assert_code(0).directory();
+        assert_sums(directory);
+        let rows = table(directory, "intervals.csv");
+        let measured = rows.iter().filter(|row| row["op"] == "all" && row["phase"] == "measure");
+        let memory: Vec<u64> = measured.map(|row| count(row, "rss_bytes")).collect();
+        // The first of them still makes connections and the workers there may be.
+        memory.last().unwrap().saturating_sub(memory[2])
+    };
+    let unbounded = growth("");
+    for when_full in ["block", "drop", "spool"] {
+        let flow = format!(
+            "[flow]\nqueue = 64\nwhen_full = \"{when_full}\"\n\
+             [flow.limit]\nkind = \"aimd\"\ninitial = 32\nfloor = 1\nceiling = 32\n"
+        );
+        let bounded = growth(&flow);
+        assert!(bounded < unbounded / 4, "{when_full}: {bounded} bytes against {unbounded} without bounds");
+    }
 }

@@ -9,6 +9,7 @@ mod compare;
 mod drivers;
 mod flow;
 mod gate;
+mod items;
 mod kinds;
 mod lab;
 mod live;

@@ -3,10 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use overdrive::profile::shipped;
 
-use crate::support::{Place, assert_sums, finish, overdrive, run_json, runs_in, table, whole};
+use crate::support::{
+    Place, Row, assert_sums, block_on, count, finish, overdrive, run_json, runs_in, table, whole,
+};
+use crate::terminal::{Output, Terminal};
+use crate::{alone, shared_lab};
 
 /// Everything in a directory, by name.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -89,17 +95,73 @@ fn simulations_are_compared_and_reported_as_runs_are() {
     );
 }
 
-#[test]
-fn the_metastable_profile_recovers_without_further_calls_alone() {
+/// What came of a profile's overload in a simulation.
+fn simulated(profile: &str, overload: &str, set: &[&str]) -> Row {
     let place = Place::new("");
-    let recovered = |out: &str, set: &[&str]| {
-        let args = [&["simulate", "metastable", "--ui", "none", "--out", out], set].concat();
-        finish(overdrive(args).current_dir(place.path())).assert_code(0);
-        let rows = table(&runs_in(&place.path().join(out))[0], "recovery.csv");
-        rows.iter().find(|row| row["overload"] == "burst").unwrap()["recovered"].clone()
-    };
-    assert_eq!(recovered("four", &[]), "no");
-    assert_eq!(recovered("one", &["--set", "flow.backoff.max_attempts=1"]), "yes");
+    let args = [&["simulate", profile, "--ui", "none"], set].concat();
+    finish(overdrive(args).current_dir(place.path())).assert_code(0);
+    let rows = table(&place.runs()[0], "recovery.csv");
+    rows.into_iter().find(|row| row["overload"] == overload).unwrap()
+}
+
+#[test]
+fn metastable_profiles_recover_without_further_calls_or_with_a_budget_for_them() {
+    for (profile, overload) in [("metastable", "burst"), ("model-metastable", "stop")] {
+        let recovered = |set: &[&str]| simulated(profile, overload, set)["recovered"].clone();
+        assert_eq!(recovered(&[]), "no", "{profile}");
+        assert_eq!(recovered(&["--set", "flow.backoff.max_attempts=1"]), "yes", "{profile}");
+        assert_eq!(recovered(&["--set", "flow.budget.capacity=5"]), "yes", "{profile}");
+    }
+}
+
+/// `metastable` with less time around its burst: four seconds before, and afterwards six, or sixteen for the recovery, whose
+/// three good seconds in a row another's work on this machine may delay.
+const SHORT: [&str; 6] =
+    ["--warmup", "2s", "--set", "overload.burst.at=4s", "--set", "overload.burst.for=4s"];
+
+/// Three immediate further calls of each operation keep the overload up that a burst has begun, and a budget for them lets it
+/// end: on real servers and in the simulation.
+#[test]
+fn a_burst_is_outlived_by_what_it_started_and_a_budget_ends_it_in_the_lab_and_in_the_model() {
+    let _alone = block_on(alone());
+    let target = ["--uri", &shared_lab().uri, "--allow-faults=tickets,hold_tickets", "--ui", "none"];
+    for (recovered, more) in [
+        ("no", &["--duration", "14s"][..]),
+        ("yes", &["--duration", "24s", "--set", "flow.budget.capacity=20"]),
+    ] {
+        let set = [&SHORT[..], more].concat();
+        let model = simulated("metastable", "burst", &set);
+        assert_eq!(model["recovered"], recovered, "{model:?}");
+        // A machine that stands still keeps seconds from being good, or begins overload before the burst does. It never makes
+        // a wrong verdict right: what disagrees is measured again.
+        let wrong: Vec<bool> = (0..3).map_while(|_| disagreement(&target, &set, recovered)).collect();
+        assert!(
+            wrong.len() < 3 || wrong.contains(&true),
+            "with {set:?} it is not to be '{recovered}' on real servers"
+        );
+        if wrong.len() == 3 {
+            eprintln!("SKIPPED, since this machine was too slow to keep time");
+        }
+    }
+}
+
+/// Measures `metastable`; `None` when its burst has this verdict, and the goodput afterwards is as much as that says.
+/// Otherwise whether this machine was too slow for it.
+fn disagreement(target: &[&str], set: &[&str], recovered: &str) -> Option<bool> {
+    let place = Place::new("");
+    let args = [&["run", "metastable"], target, set].concat();
+    let finished = finish(overdrive(args).current_dir(place.path()));
+    let directory = finished.assert_code(0).directory();
+    let row = table(directory, "recovery.csv").into_iter().find(|row| row["overload"] == "burst").unwrap();
+    let goodput = |when: &str| row[&format!("goodput_{when}_ops_per_s")].parse::<f64>().unwrap();
+    let share = if recovered == "yes" { 0.75..1.5 } else { 0.0..0.5 };
+    if row["recovered"] == recovered && share.contains(&(goodput("after") / goodput("before"))) {
+        return None;
+    }
+    // The generator's own word: operations that were due have waited for longer than is let pass for a good second.
+    let behind_ms = whole(directory)["behind_max_ms"].parse::<f64>().unwrap();
+    eprintln!("again, {behind_ms} ms behind: {row:?}");
+    Some(behind_ms > 100.0)
 }
 
 #[test]
@@ -185,4 +247,175 @@ fn what_cannot_be_simulated_is_told_with_the_way_out() {
     let crossed =
         ["simulate", "request-limit", "--duration", "5s", "--fail-if", "error_rate > 10%", "--ui", "none"];
     finish(overdrive(crossed).current_dir(place.path())).assert_code(3);
+}
+
+/// Forty a second for five seconds, in steps that are always the same, on a server that takes SERVICE.
+const APPLICATION: &str = r#"
+[data]
+documents = 10
+[load]
+rate = "40/s"
+arrivals = "even"
+warmup = "1s"
+duration = "5s"
+[model]
+servers = 1
+service_time = "SERVICE"
+service_distribution = "fixed"
+[client]
+maxPoolSize = 100
+maxAdaptiveRetries = 0
+[op.read.find_one]
+filter = { _id = { "^Key" = "uniform" } }
+"#;
+
+/// The same flow in a run on a stub and in the simulation: both directories.
+fn both(place: &Place, stub: &str) -> [std::path::PathBuf; 2] {
+    let measured = finish(&mut place.run(&[stub, "--ui", "none"]));
+    let simulated = ["simulate", "profile.toml", "--ui", "none", "--out", "simulated"];
+    finish(overdrive(simulated).current_dir(place.path())).assert_code(0);
+    [measured.assert_code(0).directory().to_owned(), runs_in(&place.path().join("simulated")).remove(0)]
+}
+
+/// How many operations were not sent for a reason.
+fn reasons(directory: &Path, kind: &str) -> u64 {
+    let rows = table(directory, "errors.csv");
+    let of_kind = rows.iter().filter(|row| row["level"] == "operation" && row["kind"] == kind);
+    of_kind.map(|row| count(row, "count")).sum()
+}
+
+#[test]
+fn what_the_application_does_comes_to_the_same_in_the_simulation() {
+    let flow = "[flow]\nqueue = 4\nwhen_full = \"drop\"\n\
+                [flow.limit]\nkind = \"aimd\"\ninitial = 1\nfloor = 1\nceiling = 1\n";
+    let place = Place::new(APPLICATION.replace("SERVICE", "200ms") + flow);
+    for directory in both(&place, "--stub=service=200ms") {
+        assert_sums(&directory);
+        let row = whole(&directory);
+        let (ok, dropped) = (count(&row, "ops_ok"), count(&row, "ops_dropped"));
+        // Five a second, and those that were due before or end after.
+        assert!((20..=27).contains(&ok) && ok + dropped == 200, "{}: {ok}, {dropped}", directory.display());
+        let intervals = table(&directory, "intervals.csv");
+        let busy = intervals.iter().filter(|row| row["op"] == "all" && row["phase"] == "measure");
+        let shown: Vec<_> = busy.map(|row| (&*row["flow_limit"], count(row, "queue_depth"))).collect();
+        assert!(shown.iter().all(|&(limit, depth)| limit == "1" && depth <= 4), "{shown:?}");
+        assert!(reasons(&directory, "queue_full") >= dropped);
+    }
+
+    let flow = "[flow]\nqueue = 64\nwhen_full = \"drop\"\n\
+                [flow.breaker]\nthreshold = 0.5\nwindow = \"10s\"\nminimum = 10\ncool_down = \"2s\"\n\
+                [[overload]]\nname = \"fail\"\nat = \"-1s\"\nfor = \"1h\"\n\
+                fail_command = { commands = [\"find\"], probability = 1.0 }\n";
+    let place = Place::new(APPLICATION.replace("SERVICE", "1ms") + flow);
+    for directory in both(&place, "--stub=fail=every:1") {
+        let events = table(&directory, "events.csv").into_iter().filter(|event| event["kind"] == "breaker");
+        let changes: Vec<String> = events.map(|event| event["detail"].clone()).collect();
+        assert_eq!(changes[..3], ["closed to open", "open to half_open", "half_open to open"]);
+        let probes = changes.iter().filter(|change| *change == "open to half_open").count() as u64;
+        assert!((2..=3).contains(&probes), "{changes:?}");
+        let intervals = table(&directory, "intervals.csv");
+        let sent: u64 =
+            intervals.iter().filter(|row| row["op"] == "all").map(|row| count(row, "attempts")).sum();
+        assert!((10 + probes..=14 + probes).contains(&sent), "{sent} with {probes} probes");
+        let last = intervals.iter().rfind(|row| row["op"] == "all" && row["phase"] == "measure").unwrap();
+        assert_eq!(last["breaker"], "open");
+        assert!(reasons(&directory, "breaker_open") >= count(&whole(&directory), "ops_dropped"));
+    }
+}
+
+/// A simulation of `request-limit` of half a minute in a terminal: ten times as fast as it would go.
+fn on_screen(place: &Place, more: &[&str]) -> Terminal {
+    let args = ["simulate", "request-limit", "--duration", "25s", "--warmup", "5s", "--ui", "tui"];
+    let mut command = overdrive(args.iter().chain(more));
+    let terminal = Terminal::start(command.current_dir(place.path()), (120, 40), Output::Terminal);
+    terminal.wait_for("last 1 s");
+    terminal
+}
+
+#[test]
+fn a_simulation_on_the_screen_comes_to_the_same_files_at_any_speed() {
+    let place = Place::new("");
+    let began = Instant::now();
+    let mut terminal = on_screen(&place, &["--speed", "10", "--out", "shown"]);
+    // The panel of the load generator comes last.
+    let text =
+        terminal.wait_until("all of it", |text| text.contains("simulated   ") && text.contains("ON limit"));
+    for part in [
+        "request-limit",
+        "driver simulated",
+        "server simulated",
+        "retries per operation",
+        "simulated-0:27017",
+    ] {
+        assert!(text.contains(part), "{part} in:\n{text}");
+    }
+    assert_eq!(terminal.end().code(), Some(0), "{}", terminal.text());
+    let took = began.elapsed();
+    assert!((3.0..30.0).contains(&took.as_secs_f64()), "{took:?} for half a minute at ten times its speed");
+    assert!(terminal.is_clean() && terminal.text().contains("Results: shown/"), "{}", terminal.text());
+
+    let quick = [
+        "simulate",
+        "request-limit",
+        "--duration",
+        "25s",
+        "--warmup",
+        "5s",
+        "--ui",
+        "none",
+        "--out",
+        "quick",
+    ];
+    let finished = finish(overdrive(quick).current_dir(place.path()));
+    assert!(finished.assert_code(0).stderr.contains("attempts per second"), "{}", finished.stderr);
+    let [shown, quick] = ["shown", "quick"].map(|out| files(&runs_in(&place.path().join(out))[0]));
+    assert_eq!(shown, quick);
+}
+
+#[test]
+fn the_keys_of_the_screen_do_in_a_simulation_what_they_can() {
+    let place = Place::new("");
+    let mut terminal = on_screen(&place, &["--speed", "1"]);
+    terminal.keys("+");
+    terminal.wait_for("knobs are for a run of one trial against real servers");
+    terminal.keys(" ");
+    let frozen = terminal.wait_for("FROZEN at");
+    sleep(Duration::from_millis(1500));
+    let figures = |text: &str| text.lines().skip(3).take(3).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(figures(&terminal.text()), figures(&frozen), "it stands still");
+    let pressed = Instant::now();
+    terminal.keys("q");
+    assert_eq!(terminal.end().code(), Some(130), "{}", terminal.text());
+    assert!(
+        pressed.elapsed() < Duration::from_secs(10),
+        "what is left is not waited for: {:?}",
+        pressed.elapsed()
+    );
+    assert!(terminal.is_clean() && terminal.text().contains("Results: results/"), "{}", terminal.text());
+    let run = place.runs().remove(0);
+    assert_sums(&run);
+    let seconds = table(&run, "intervals.csv").iter().filter(|row| row["op"] == "all").count();
+    assert!((3..20).contains(&seconds), "{seconds} intervals");
+
+    let mut terminal = on_screen(&place, &["--speed", "1", "--out", "left"]);
+    terminal.keys("Q");
+    assert_eq!(terminal.end().code(), Some(1), "{}", terminal.text());
+    assert!(
+        terminal.is_clean() && terminal.text().contains("left at the second request"),
+        "{}",
+        terminal.text()
+    );
+}
+
+#[test]
+fn a_screen_or_a_speed_that_cannot_be_is_told() {
+    let place = Place::new("");
+    for (args, part) in [
+        (&["--ui", "tui"][..], "--ui tui needs a terminal on standard error"),
+        (&["--speed", "0"], "neither 'max' nor a number"),
+    ] {
+        let refused =
+            finish(overdrive([&["simulate", "request-limit"], args].concat()).current_dir(place.path()));
+        assert!(refused.assert_code(2).stderr.contains(part), "{}", refused.stderr);
+    }
 }

@@ -70,7 +70,17 @@ def is_worth_another_call(error: BaseException) -> bool:
     if any(error.has_error_label(label) for label in _PASSING):
         return True
     group = classify(error).group
-    return group.kind in _PASSING_KINDS or (group.kind == "command" and group.code in _PASSING_CODES)
+    return group.kind in _PASSING_KINDS or (group.kind == "command" and passes(group.code))
+
+
+def passes(code: Optional[int]) -> bool:
+    """Whether the same may succeed later where a server gives this code."""
+    return code in _PASSING_CODES
+
+
+def name_of(error: Mapping[str, Any]) -> str:
+    """What a write error's code is called; may be empty."""
+    return str(error.get("codeName") or _WRITE_ERRORS.get(error.get("code", 0), ""))
 
 
 def classify(error: BaseException) -> Failure:

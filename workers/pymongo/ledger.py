@@ -6,6 +6,8 @@ import threading
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
+from items import LetterBox
+
 if TYPE_CHECKING:
     from attempts import Trace
 
@@ -60,6 +62,7 @@ class Ledger:
         # Everything that workers record, in order. Appending and taking from the left need no lock.
         self.records: deque[Any] = deque()
         self.servers = Servers()
+        self.dead_letters = LetterBox()
         # Whether command events come at all.
         self.commands = commands
         self.go_ns = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, NamedTuple, Optional
 
 from failures import TemplateError
+from items import Bulk
 from mix import Mix, Share
 from template import Draw, Render, as_document, compile_template, new_keys
 
@@ -28,6 +29,8 @@ class Statement(NamedTuple):
     # The values that one call sends, by name and in the order of their drawing.
     render: Callable[[Draw], dict[str, Any]]
     execute: Callable[[Target, dict[str, Any]], None]
+    # What it is as a bulk, whose items are its `documents`; None for what has no items.
+    bulk: Optional[Bulk]
 
 
 class Workload:
@@ -90,7 +93,8 @@ def _statement(operation: dict[str, Any], data: dict[str, Any]) -> Statement:
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"operation '{name}' ({kind}) cannot be done by the PyMongo worker: {error}") from error
     is_single_command = kind not in ("find", "aggregate", "insert_many")
-    return Statement(name, kind, body.new_keys, is_single_command, render, execute)
+    bulk = Bulk(fields["count"], fields.get("ordered", True)) if kind == "insert_many" else None
+    return Statement(name, kind, body.new_keys, is_single_command, render, execute, bulk)
 
 
 def _find_options(body: _Body) -> Callable[[Draw], dict[str, Any]]:

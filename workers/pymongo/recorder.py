@@ -247,6 +247,9 @@ class Recorder:
             "orphans": self._ledger.take_orphans(),
             "generator": generator,
         }
+        dead_letters = self._ledger.dead_letters.take()
+        if dead_letters:
+            snapshot["dead_letters"] = dead_letters
         self._sequence += 1
         self.start_ns = end_ns
         self._begin_interval()

@@ -12,6 +12,7 @@ import failures
 from application import Deadline, Pauses, Policy
 from attempts import Trace, trace_this_thread
 from failures import Failure, FailureClass
+from items import Hopeless, Items
 from ledger import Ledger
 from operations import Statement, Target, Workload
 from records import ENDED_FAILED, GAVE_UP, OK, TIMED_OUT, Abandoned, Cell, Ended, Started
@@ -26,6 +27,10 @@ class _Call(NamedTuple):
     failure: Optional[Failure] = None
     # Whether another call may go better.
     again: bool = False
+    # Whether nobody knows what of it the servers did; a rejection is the word of one that has done nothing.
+    unclear: bool = False
+    # Items that no server takes.
+    hopeless: tuple[Hopeless, ...] = ()
 
 
 class Crew:
@@ -126,9 +131,14 @@ class Crew:
         self._ledger.records.append(Started(start_ns, cell, wait_ns))
         trace.begin(cell, has_cursor=statement.kind in ("find", "aggregate"))
         pauses = Pauses.of_operation(self._policy, self._seed, n) if self._policy else None
-        calls = 1
+        calls, items, unclear = 1, Items(), False
+        dead: Optional[Failure] = None
         while True:
-            call = self._call(statement, draw)
+            call = self._call(statement, draw, items)
+            if call.hopeless:
+                dead = dead or call.failure
+                self._give_up(call.hopeless, n, calls, unclear)
+            unclear = unclear or call.unclear
             pause = pauses.next() if pauses is not None and call.again else None
             if pause is None or trace.dismissed:
                 break
@@ -143,6 +153,9 @@ class Crew:
         if not trace.take_outcome():
             return
         trace.end(call.outcome == OK)
+        if call.outcome == OK and dead:
+            # The rest of it is written, but it is not.
+            call = _Call(ENDED_FAILED, dead)
         backoff_ns = trace.backoff_ns + (pauses.paused_ns if pauses else 0)
         self._ledger.records.append(
             Ended(
@@ -151,20 +164,41 @@ class Crew:
             )  # fmt: skip
         )
 
-    def _call(self, statement: Statement, draw: Draw) -> _Call:
+    def _give_up(self, hopeless: tuple[Hopeless, ...], n: int, calls: int, unclear_before: bool) -> None:
+        """Keeps items for people that no server takes."""
+        statement, operation, draw = self._workload.instance(n)
+        # What was sent was rendered from the same, and the driver may have added to it.
+        documents = statement.render(draw)["documents"]
+        for item, error in hopeless:
+            letter = {
+                "at_ns": self._now(), "operation": operation, "n": n, "item": item, "calls": calls,
+                "code": error.get("code") if error else None, "code_name": failures.name_of(error or {}),
+                "message": str(error.get("errmsg", "")) if error else "", "unclear_before": unclear_before,
+            }  # fmt: skip
+            self._ledger.dead_letters.put(letter, {"insertOne": {"document": documents[item]}})
+
+    def _call(self, statement: Statement, draw: Draw, items: Items) -> _Call:
         """One call of the driver, as long as the application waits for it."""
         began_ns = time.monotonic_ns()
         try:
             with self._deadline.bound():
-                statement.execute(self._target, statement.render(draw))
+                rendered = statement.render(draw)
+                if statement.bulk:
+                    rendered["documents"] = items.pick(rendered["documents"])
+                statement.execute(self._target, rendered)
         except Exception as error:
-            return self._failed_call(error, time.monotonic_ns() - began_ns)
+            return self._failed_call(error, time.monotonic_ns() - began_ns, statement, items)
         return _Call(OK)
 
-    def _failed_call(self, error: Exception, took_ns: int) -> _Call:
+    def _failed_call(self, error: Exception, took_ns: int, statement: Statement, items: Items) -> _Call:
         failure = failures.classify(error)
         # Before the application's deadline a timeout is the driver's or the server's, and a failure.
         if self._deadline.has_passed(took_ns) and failures.is_timeout(error):
-            return _Call(TIMED_OUT, Failure(FailureClass("timeout"), failure.example), again=True)
-        again = self._policy is not None and failures.is_worth_another_call(error)
-        return _Call(GAVE_UP if failures.is_retryable_overload(error) else ENDED_FAILED, failure, again)
+            return _Call(TIMED_OUT, Failure(FailureClass("timeout"), failure.example), again=True, unclear=True)
+        outcome = GAVE_UP if failures.is_retryable_overload(error) else ENDED_FAILED
+        if self._policy is None:
+            return _Call(outcome, failure)
+        hopeless = items.settle(statement.bulk, error) if statement.bulk else None
+        if hopeless is not None:
+            return _Call(outcome, failure, items.any(), hopeless=tuple(hopeless))
+        return _Call(outcome, failure, failures.is_worth_another_call(error), not failures.is_overload(error))

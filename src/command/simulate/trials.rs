@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::bail;
 use jiff::Timestamp;
 
 use super::settings;
@@ -18,6 +19,7 @@ use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::results::{Early, EndFacts, HostFacts, RunDirectory, RunFacts, Summary, TrialFacts, Writer};
 use crate::simulate::driver::Driver;
+use crate::simulate::pace::{Pace, Speed};
 use crate::simulate::{GO, Told, simulate};
 use crate::stats::ratio;
 use crate::thresholds::hopeless::{self, Hopeless};
@@ -63,6 +65,7 @@ pub struct Trials {
     directory: RunDirectory,
     interrupts: Interrupts,
     progress: Box<dyn Progress>,
+    speed: Speed,
     /// When the next trial begins, by its own time.
     go: Timestamp,
     crossed: bool,
@@ -86,7 +89,8 @@ impl Trials {
         let directory =
             RunDirectory::create_again(&args.out, GO, &profile.name, args.label.as_deref(), text, &same)?;
         let places = order(wanted.len(), args.repeat);
-        Ok(Self { wanted, places, directory, interrupts, progress, go: GO, crossed: false })
+        let speed = args.speed;
+        Ok(Self { wanted, places, directory, interrupts, progress, speed, go: GO, crossed: false })
     }
 
     /// Runs one trial after the other, until one fails or the user wants no more.
@@ -144,13 +148,20 @@ impl Trials {
         let mut writer = Writer::start(&self.directory, facts.clone())?;
         let mut hopeless = Hopeless::of(&facts);
         let mut end = EndFacts { notes: notes.clone(), ..EndFacts::default() };
+        let (pace, interrupts) = (Pace::new(self.speed), &self.interrupts);
         let totals = simulate(plan, model, driver, |told| {
             match told {
                 Told::Event(event) => {
+                    pace.wait(u64::try_from(event.at_ns).unwrap_or(0), || interrupts.any());
                     progress.event(&event);
                     writer.event(event)?;
                 }
                 Told::Interval(interval, servers) => {
+                    pace.wait(interval.end_ns, || interrupts.any());
+                    for event in &interval.events {
+                        progress.event(event);
+                        writer.event(event.clone())?;
+                    }
                     progress.snapshot(plan, &interval);
                     progress.servers(&servers);
                     let (at_ns, crossed) =
@@ -162,7 +173,10 @@ impl Trials {
                         end.notes.insert(0, format!("ended early: {condition} {held}"));
                         end.stopped_ns = Some(at_ns);
                     }
-                    if self.interrupts.any() {
+                    if interrupts.are_urgent() {
+                        bail!("left at the second request: results are not whole");
+                    }
+                    if interrupts.any() {
                         end.stopped_ns.get_or_insert(at_ns);
                     }
                 }

@@ -109,6 +109,25 @@ fn three_good_seconds_in_a_row_make_a_recovery() {
 }
 
 #[test]
+fn beside_one_that_goes_on_to_the_end_a_recovery_is_seen_and_the_want_of_one_is_nobodys() {
+    // The second is on from the first one's end, or from before it, to the end.
+    for second in [(6_000, 6_000), (4_000, 60_000)] {
+        let judged = |last: &[(usize, Load)]| {
+            let series: Vec<_> = [(3, FINE), (3, SHED)].iter().chain(last).copied().collect();
+            let recoveries = follow(&plan(12, &[(3_000, 3_000), second]), &series, None);
+            assert_eq!(verdict(&recoveries[1]), (None, None));
+            verdict(&recoveries[0])
+        };
+        assert_eq!(judged(&[(2, SHED), (4, FINE)]), (Some(true), Some(2.0)));
+        assert_eq!(judged(&[(6, SHED)]), (None, None));
+    }
+    // One that begins later leaves time to be judged by.
+    let series = [(3, FINE), (3, SHED), (6, SHED)];
+    let recoveries = follow(&plan(12, &[(3_000, 3_000), (10_000, 2_000)]), &series, None);
+    assert_eq!(verdict(&recoveries[0]), (Some(false), None));
+}
+
+#[test]
 fn fewer_than_three_seconds_tell_nothing() {
     assert_eq!(after(&[]), (None, None));
     assert_eq!(after(&[(2, SHED)]), (None, None));

@@ -132,7 +132,8 @@ impl Check {
     }
 
     fn interval(&mut self, snapshot: &Snapshot) -> Result<(), String> {
-        let Snapshot { sequence, start_ns, end_ns, segment, cells, open, errors, .. } = snapshot;
+        let Snapshot { sequence, start_ns, end_ns, segment, cells, open, errors, dead_letters, .. } =
+            snapshot;
         let wrong = |what: &str| Err(format!("its interval {sequence} {what}"));
         if (*sequence, *start_ns) != self.next || end_ns < start_ns {
             return wrong("does not follow the one before");
@@ -141,7 +142,8 @@ impl Check {
         let within = |segment: usize, operation: usize| segment <= last && operation < self.operations;
         let known = open.len() == self.operations
             && cells.keys().all(|&(segment, operation)| within(segment, operation))
-            && errors.iter().all(|error| within(error.segment, error.operation));
+            && errors.iter().all(|error| within(error.segment, error.operation))
+            && dead_letters.letters.iter().all(|letter| within(0, letter.operation));
         if !known {
             return wrong("is about what the plan does not have");
         }

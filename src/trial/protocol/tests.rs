@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::results::testing;
-use crate::snapshot::{ErrorClass, ErrorCount, ErrorLevel, Event, FlowState, Generator, ServerStats};
+use crate::snapshot::{
+    DeadLetter, DeadLetters, ErrorClass, ErrorCount, ErrorLevel, Event, FlowState, Generator, ServerStats,
+};
 use crate::stats::{Latencies, OpStats};
 
 /// The schema, which says the same for people who write in other languages.
@@ -36,6 +38,18 @@ fn snapshot() -> Snapshot {
         last_ns: 2,
         example: "no".into(),
     };
+    let letter = DeadLetter {
+        at_ns: 1,
+        operation: 0,
+        n: 7,
+        item: 3,
+        calls: 1,
+        code: Some(11000),
+        code_name: "DuplicateKey".into(),
+        message: "twice".into(),
+        unclear_before: false,
+        write: json!({"insertOne": {"document": {"_id": 1}}}),
+    };
     Snapshot {
         sequence: 4,
         start_ns: 1,
@@ -49,6 +63,7 @@ fn snapshot() -> Snapshot {
         flow: FlowState { limit: Some(3), ..FlowState::default() },
         clients: Vec::new(),
         events: vec![Event { at_ns: 5, kind: "breaker".into(), ..Event::default() }],
+        dead_letters: DeadLetters { letters: vec![letter], left_out: 2 },
         generator: Generator { cpu_ns: 5, ..Generator::default() },
     }
 }
@@ -100,6 +115,7 @@ fn an_interval_comes_out_as_it_went_in() {
     );
     assert_eq!(read.servers[0].checkout, written.servers[0].checkout);
     assert_eq!(read.generator, written.generator);
+    assert_eq!(read.dead_letters, written.dead_letters);
     // What somebody else leaves out is nothing.
     let stats: OpStats = serde_json::from_value(json!({"offered": 1})).unwrap();
     assert_eq!(stats, OpStats { offered: 1, ..OpStats::default() });

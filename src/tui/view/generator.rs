@@ -20,14 +20,19 @@ pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let health = &model.health;
     let share = health.cpus.zip(u32::try_from(cores).ok()).map(|(cpus, cores)| cpus / f64::from(cores));
     let lag = &last.of(None).lag;
-    let lines = [
-        format!(
-            "CPU {} of {cores} ({})   memory {} MiB   {} workers",
+    let workers = health.generator.workers;
+    // What a simulation costs this machine says nothing of what is simulated.
+    let machine = match model.facts.mechanism.starts_with("simulated") {
+        true => "simulated".to_owned(),
+        false => format!(
+            "CPU {} of {cores} ({})   memory {} MiB",
             quotient(health.cpus),
             percent(share),
             health.generator.rss_bytes >> 20,
-            health.generator.workers,
         ),
+    };
+    let lines = [
+        format!("{machine}   {workers} workers"),
         format!(
             "lag p50 {} p99 {}   behind {} {}",
             micros(lag.percentile_us(0.5)),

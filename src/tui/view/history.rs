@@ -15,7 +15,7 @@ use crate::tui::theme::{ATTEMPTS, REJECTED};
 pub const LEAST: u16 = 6;
 
 /// Cells of the scale.
-const SCALE: u16 = 7;
+pub const SCALE: u16 = 7;
 
 /// Draws it.
 pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
@@ -37,11 +37,7 @@ pub fn draw(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
     let most = rates.iter().flatten().flat_map(|r| [r.offered, r.ok, r.attempts]).fold(0.0, f64::max);
     let top = ceiling(most);
     for (x, rates) in (plot.x..plot.right()).zip(&rates) {
-        if time.is_shaded(view, x) {
-            for y in plot.y..plot.bottom() {
-                buffer[(x, y)].set_symbol(theme.glyphs().shade).set_style(theme.quiet());
-            }
-        }
+        time.shade(view, x, buffer);
         if let Some(rates) = rates {
             stand(view, buffer, plot, x, rates, top);
         }
@@ -72,7 +68,7 @@ fn stand(view: &View<'_>, buffer: &mut Buffer, plot: Rect, x: u16, rates: &Rates
 
 /// The row that a share of the height falls in, from 1 at the bottom.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the height")]
-fn row(share: f64, height: u16) -> u16 {
+pub fn row(share: f64, height: u16) -> u16 {
     ((share * f64::from(height)).ceil() as u16).clamp(1, height)
 }
 
@@ -100,18 +96,19 @@ fn legend(view: &View<'_>, area: Rect, buffer: &mut Buffer) {
 }
 
 /// The whole trial over the columns of the plot.
-struct Time {
+pub struct Time {
     plot: Rect,
     whole_ns: u64,
 }
 
 impl Time {
-    fn new(view: &View<'_>, plot: Rect) -> Self {
+    /// With its columns in this plot.
+    pub fn new(view: &View<'_>, plot: Rect) -> Self {
         Self { plot, whole_ns: view.model.measured_until_ns().max(view.model.end_ns()).max(1) }
     }
 
     /// From when to when a column is.
-    fn stretch(&self, x: u16) -> (u64, u64) {
+    pub fn stretch(&self, x: u16) -> (u64, u64) {
         let at = |column: u16| self.whole_ns / u64::from(self.plot.width) * u64::from(column);
         (at(x - self.plot.x), at(x - self.plot.x + 1))
     }
@@ -120,6 +117,15 @@ impl Time {
     fn x(&self, ns: u64) -> u16 {
         let column = ns / (self.whole_ns / u64::from(self.plot.width)).max(1);
         self.plot.x.saturating_add(u16::try_from(column).unwrap_or(u16::MAX))
+    }
+
+    /// Shades a column in which servers are pushed.
+    pub fn shade(&self, view: &View<'_>, x: u16, buffer: &mut Buffer) {
+        if self.is_shaded(view, x) {
+            for y in self.plot.y..self.plot.bottom() {
+                buffer[(x, y)].set_symbol(view.theme.glyphs().shade).set_style(view.theme.quiet());
+            }
+        }
     }
 
     fn is_shaded(&self, view: &View<'_>, x: u16) -> bool {

@@ -4,7 +4,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
-use crate::plan::Plan;
+use crate::plan::{ConcurrencyLimit, LimitLaw, Plan, Signal};
 use crate::results::testing::{self, snapshot};
 use crate::snapshot::{
     ClientState, ErrorClass, ErrorCount, ErrorLevel, Event, FlowState, PoolCounts, ServerFacts, ServerStats,
@@ -169,6 +169,26 @@ fn busy() -> Model {
     model
 }
 
+/// The same with a limit that the overload halves down to its floor.
+fn limited() -> Model {
+    let mut plan = testing::overload_plan();
+    plan.flow.limit = Some(ConcurrencyLimit {
+        signal: Signal::Operation,
+        initial: 10,
+        floor: 2,
+        ceiling: 40,
+        law: LimitLaw::AIMD,
+    });
+    let mut model = Model::new(testing::facts(plan));
+    for (second, limit) in (0..).zip([10, 11, 12, 13, 14, 3, 2]) {
+        let segment = [0, 0, 1, 1, 1][usize::try_from(second).unwrap().min(4)];
+        let mut interval = if second < 5 { calm(second, segment) } else { pushed(second) };
+        interval.flow.limit = Some(limit);
+        model.add(&interval);
+    }
+    model
+}
+
 #[test]
 fn whole_screens() {
     for (width, height) in [(60, 16), (80, 24), (120, 40), (200, 60)] {
@@ -239,6 +259,8 @@ fn every_panel() {
     insta::assert_snapshot!("panel_errors", panel(errors::draw, &model, 110, 4));
     insta::assert_snapshot!("panel_events", panel(events::draw, &model, 76, 4));
     insta::assert_snapshot!("panel_generator", panel(generator::draw, &model, 76, 3));
+    insta::assert_snapshot!("panel_limit", panel(limit::draw, &limited(), 60, 7));
+    insta::assert_snapshot!("limited_120x40", shown(&limited(), 120, 40));
     insta::assert_snapshot!("panel_help", panel(help::draw, &model, 76, 10));
 }
 

@@ -20,11 +20,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from bson import json_util  # noqa: E402
+from pymongo.errors import BulkWriteError, OperationFailure  # noqa: E402
 
 import hdr  # noqa: E402
 import histogram  # noqa: E402
 import keys  # noqa: E402
 from application import Pauses, Policy  # noqa: E402
+from items import Bulk, Items, LetterBox  # noqa: E402
 from mix import Mix, Share  # noqa: E402
 from operations import Workload  # noqa: E402
 from schedule import due_times, rate_per_second, span_ns  # noqa: E402
@@ -33,6 +35,48 @@ from template import Draw, as_document, compile_template, new_keys  # noqa: E402
 
 SAMPLE = HERE.parents[2] / "results" / "sample"
 DRAWS = HERE.parents[2] / "tests" / "data" / "draws.json"
+
+
+class ItemsOfBulks(unittest.TestCase):
+    """As overdrive's own tests have it."""
+
+    def settled(self, items: Items, ordered: bool, *at: tuple[int, int]) -> list[tuple[int, Any]]:
+        error = BulkWriteError({"writeErrors": [{"index": index, "code": code, "errmsg": "no"} for index, code in at]})
+        found = items.settle(Bulk(5, ordered), error)
+        return [(item, told and told["code"]) for item, told in found or ()]
+
+    def left(self, items: Items) -> list[int]:
+        return items.pick([0, 1, 2, 3, 4])
+
+    def test_what_was_rejected_goes_again_and_what_is_hopeless_does_not(self) -> None:
+        items = Items()
+        self.assertEqual(self.left(items), [0, 1, 2, 3, 4])
+        self.assertEqual(self.settled(items, False, (1, 11000), (2, 112), (4, 462)), [(1, 11000)])
+        self.assertEqual(self.left(items), [2, 4])
+        self.assertEqual(self.settled(items, False, (0, 112), (1, 121)), [(4, 121)])
+        self.assertEqual(self.left(items), [2])
+        self.assertEqual(self.settled(items, False, (0, 11000)), [(2, 11000)])
+        self.assertFalse(items.any())
+
+    def test_an_ordered_bulk_ends_where_it_is_hopeless(self) -> None:
+        items = Items()
+        self.assertEqual(self.settled(items, True, (2, 112)), [])
+        self.assertEqual(self.left(items), [2, 3, 4])
+        self.assertEqual(self.settled(items, True, (1, 11000)), [(3, 11000), (4, None)])
+        self.assertFalse(items.any())
+
+    def test_an_error_of_the_whole_says_nothing_of_items(self) -> None:
+        items = Items()
+        self.assertIsNone(items.settle(Bulk(5, False), OperationFailure("no", 462)))
+        self.assertEqual(self.left(items), [0, 1, 2, 3, 4])
+
+    def test_beyond_a_mebibyte_letters_are_counted(self) -> None:
+        box = LetterBox()
+        for length in (1 << 20, 10):
+            box.put({"message": "x" * (length - 8)}, {"a": 1})
+        taken = box.take()
+        self.assertEqual((len(taken["letters"]), taken["left_out"]), (1, 1))
+        self.assertEqual(box.take(), {})
 
 
 class RandomNumbers(unittest.TestCase):
