@@ -88,7 +88,8 @@ impl Draft {
             sets.chain(varies).partition(|(_, _, (key, _))| key.starts_with(CLIENTS));
         // The value may be a secret; where it cannot be, the message repeats it.
         for (from, flag, (key, value)) in of_all {
-            let set = draft.unheard(key).and_then(|()| draft.set(key, value, from, check));
+            let heard = unheard(&draft.profile.clients, key);
+            let set = heard.and_then(|()| draft.set(key, value, from, check));
             errors.extend(set.err().map(|message| format!("{flag} {key}: {message}")));
         }
         // What is said for one client is stronger than what is said for all.
@@ -169,11 +170,6 @@ impl Draft {
             }
         }
         errors
-    }
-
-    /// Whether somebody takes what is said for all clients.
-    fn unheard(&self, key: &str) -> Result<(), String> {
-        unheard(&self.profile.clients, key)
     }
 
     /// One `clients.NAME.KEY=VALUE`: what it says without `clients.NAME.`, for this client alone.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{ClientState, ServerStats, Snapshot, Totals};
-use crate::plan::Plan;
+use crate::plan::{ClientGroup, Plan};
 
 /// Takes the intervals of several engines, and gives those of all of them. They end alike but for the last ones: an engine
 /// whose operations have all ended says nothing more while the others' go on.
@@ -34,7 +34,7 @@ struct Part {
 impl Folding {
     /// Nothing yet.
     pub fn new(plan: &Plan) -> Self {
-        let part = |group: &crate::plan::ClientGroup| Part {
+        let part = |group: &ClientGroup| Part {
             client: group.name.clone(),
             first: group.operations.start,
             waiting: VecDeque::new(),
@@ -114,17 +114,11 @@ impl Folding {
 impl Part {
     /// What it has said of the time until then, as one interval.
     fn until(&mut self, end_ns: u64) -> Option<Snapshot> {
-        let is_past = |next: &Snapshot| next.end_ns <= end_ns;
-        let mut sum = self
-            .waiting
-            .front()
-            .filter(|next| is_past(next))
-            .is_some()
-            .then(|| self.waiting.pop_front())??;
-        while self.waiting.front().is_some_and(is_past) {
-            sum.merge_after(self.waiting.pop_front()?);
-        }
-        Some(sum)
+        let past = self.waiting.iter().take_while(|next| next.end_ns <= end_ns).count();
+        self.waiting.drain(..past).reduce(|mut sum, next| {
+            sum.merge_after(next);
+            sum
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::client::uri::Uri;
 use crate::control::Control;
 use crate::engine::{self, accord::Accord};
 use crate::plan::Plan;
-use crate::snapshot::{Folding, Report, Totals};
+use crate::snapshot::{Folding, Report, Snapshot, Totals};
 
 /// Runs one trial's load with an engine for each client of the plan, and a connection string for each. Dropping it ends them.
 ///
@@ -131,6 +131,6 @@ impl Heard {
     }
 }
 
-fn intervals(folded: Vec<crate::snapshot::Snapshot>) -> Vec<Report> {
+fn intervals(folded: Vec<Snapshot>) -> Vec<Report> {
     folded.into_iter().map(|snapshot| Report::Snapshot(Box::new(snapshot))).collect()
 }

@@ -13,8 +13,10 @@ use overdrive::operation::Workload;
 use overdrive::plan::{Model, Plan};
 use rustix::process::Signal;
 
-use crate::support::{Place, Row, Running, assert_sums, count, finish, overdrive, run_json, send, table};
-use crate::{lab_options, shared_lab};
+use crate::support::{
+    Place, Row, Running, assert_sums, block_on, count, finish, overdrive, run_json, send, table,
+};
+use crate::{alone, lab_options, shared_lab};
 
 /// The last one without retries, the first with them, and the last one before the exponent changed.
 const VERSIONS: [&str; 3] = ["3.5.2", "3.6.0", "3.8.2"];
@@ -179,6 +181,8 @@ fn child_of(parent: u32) -> Option<u32> {
 
 #[test]
 fn a_child_that_dies_ends_its_trial_and_leaves_the_others_whole() {
+    // Another's fault keeps a run from beginning.
+    let _alone = block_on(alone());
     let lab = shared_lab();
     let place = Place::new(STEADY.replace("60s", "2s"));
     // The second trial's.
