@@ -210,6 +210,7 @@ fn a_child_that_dies_ends_its_trial_and_leaves_the_others_whole() {
 
 #[test]
 fn a_child_ends_with_its_parent() {
+    let _alone = block_on(alone());
     let lab = shared_lab();
     let place = Place::new(STEADY);
     let mut run =

@@ -299,6 +299,7 @@ fn assert_reads_as_any_run(place: &Place, merged: &Path) {
 
 #[test]
 fn a_shard_waits_for_the_data_no_longer_than_until_the_start() {
+    let _alone = block_on(alone());
     let place = Place::new(PROFILE.replace("\"shards\"", "\"shards_alone\""));
     shared_lab();
     let finished = finish(&mut shard(&place, "1/2", &in_seconds(4)));
