@@ -194,7 +194,7 @@ fn a_model_is_held_against_what_was_measured() {
     let row = text.lines().rfind(|line| line.starts_with("| base")).unwrap();
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
     assert_eq!(
-        (cells[2], cells[6], cells[7], cells[9], cells[10]),
+        (cells[2], cells[9], cells[10], cells[12], cells[13]),
         ("all", "0.0%", "0.0%", "1.00", "1.00"),
         "{row}"
     );
@@ -213,6 +213,30 @@ fn a_model_is_held_against_what_was_measured() {
     let again =
         finish(overdrive(["simulate", "--against", simulated.to_str().unwrap()]).current_dir(place.path()));
     assert!(again.assert_code(2).stderr.contains("was simulated itself"), "{}", again.stderr);
+}
+
+/// Sixty a second, one at a time, of 20 ms each when measured and 10 ms in the model: all succeed in both, but only the model
+/// keeps up.
+#[test]
+fn a_model_that_does_more_in_its_time_is_told_though_goodput_is_the_same() {
+    let place = Place::new(
+        "[load]\nrate = \"60/s\"\narrivals = \"even\"\nwarmup = \"1s\"\nduration = \"2s\"\ncooldown = \"30s\"\n\
+         [model]\nservers = 1\nservice_time = \"10ms\"\nservice_distribution = \"fixed\"\n\
+         [flow.limit]\nkind = \"aimd\"\ninitial = 1\nfloor = 1\nceiling = 1\n\
+         [op.ping.run_command]\ncommand = { ping = 1 }\n",
+    );
+    let measured = finish(&mut place.run(&["--stub=service=20ms", "--ui", "none"]));
+    let run = measured.assert_code(0).directory().to_str().unwrap().to_owned();
+    let args = ["simulate", "--against", &run, "--ui", "none", "--out", "model"];
+    let finished = finish(overdrive(args).current_dir(place.path()));
+    let text = &finished.assert_code(0).stdout;
+    let row = text.lines().rfind(|line| line.starts_with("| base")).unwrap();
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    assert_eq!(cells[5], "+0.0%", "goodput: {row}");
+    let [measured, model] = [6, 7].map(|at| cells[at].strip_suffix("/s").unwrap().parse::<f64>().unwrap());
+    assert!(measured <= 51.0 && (59.0..=61.0).contains(&model), "{row}");
+    let off: f64 = cells[8].strip_suffix('%').unwrap().parse().unwrap();
+    assert!((off - (model / measured - 1.0) * 100.0).abs() < 3.0, "{row}");
 }
 
 #[test]
