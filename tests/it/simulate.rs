@@ -425,7 +425,9 @@ fn the_keys_of_the_screen_do_in_a_simulation_what_they_can() {
     terminal.keys("Q");
     assert_eq!(terminal.end().code(), Some(1), "{}", terminal.text());
     assert!(
-        terminal.is_clean() && terminal.text().contains("left at the second request"),
+        terminal.is_clean()
+            && terminal.text().contains("left at once, as asked")
+            && !terminal.text().contains("second request"),
         "{}",
         terminal.text()
     );
