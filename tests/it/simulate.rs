@@ -133,10 +133,10 @@ fn a_burst_is_outlived_by_what_it_started_and_a_budget_ends_it_in_the_lab_and_in
         let model = simulated("metastable", "burst", &set);
         assert_eq!(model["recovered"], recovered, "{model:?}");
         // A machine that stands still keeps seconds from being good, or begins overload before the burst does. It never makes
-        // a wrong verdict right: what disagrees is measured again.
+        // a wrong verdict right: what disagrees is measured again, and no more than that once it was in time.
         let wrong: Vec<bool> = (0..3).map_while(|_| disagreement(&target, &set, recovered)).collect();
         assert!(
-            wrong.len() < 3 || wrong.contains(&true),
+            wrong.len() < 3 || wrong.iter().all(|&slow| slow),
             "with {set:?} it is not to be '{recovered}' on real servers"
         );
         if wrong.len() == 3 {
@@ -158,10 +158,24 @@ fn disagreement(target: &[&str], set: &[&str], recovered: &str) -> Option<bool> 
     if row["recovered"] == recovered && share.contains(&(goodput("after") / goodput("before"))) {
         return None;
     }
-    // The generator's own word: operations that were due have waited for longer than is let pass for a good second.
-    let behind_ms = whole(directory)["behind_max_ms"].parse::<f64>().unwrap();
-    eprintln!("again, {behind_ms} ms behind: {row:?}");
-    Some(behind_ms > 100.0)
+    let slow = excuse(directory);
+    eprintln!("again, {slow:?}: {row:?}");
+    Some(slow.is_some())
+}
+
+/// The generator's own word that this machine was too slow: its processors were the limit, or before the burst operations that
+/// were due waited for longer than is let pass for a good second. In the burst and after it they may wait for what it does to
+/// the servers, which is what is measured.
+fn excuse(directory: &Path) -> Option<String> {
+    if table(directory, "events.csv").iter().any(|event| event["kind"] == "generator_saturated") {
+        return Some("the generator was saturated".to_owned());
+    }
+    let intervals = table(directory, "intervals.csv");
+    let measured = intervals.iter().filter(|row| row["op"] == "all" && row["phase"] == "measure");
+    let before: Vec<_> = measured.take_while(|row| !row["segment"].contains("burst")).collect();
+    assert!((3..=6).contains(&before.len()), "four seconds: {before:?}");
+    let behind_ms = before.iter().map(|row| row["behind_ms"].parse::<f64>().unwrap()).fold(0.0, f64::max);
+    (behind_ms > 100.0).then(|| format!("{behind_ms} ms behind before the burst"))
 }
 
 #[test]
