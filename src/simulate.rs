@@ -296,11 +296,11 @@ where
             }
             _ => (None, 0),
         };
-        // What is in queues is older than what has not come to them, but for that of other clients.
+        // What is held or in queues is older than what has not come to them, but for that of other clients.
         let oldest_ns = oldest_ns.into_iter().chain(self.world.oldest_waiting_ns()).min();
         let behind_ns = oldest_ns.map_or(0, |oldest_ns| self.now_ns - oldest_ns);
         let workers = self.world.flights.len() as u64;
-        let in_flight = workers - self.world.held();
+        let in_flight = workers - self.world.held().count() as u64;
         // What a simulation costs this machine says nothing of what is simulated.
         let generator = Generator { cpu_ns: 0, rss_bytes: 0, behind_ns, workers, in_flight };
         let snapshot = self.world.snapshot(self.frozen_at, generator, beyond);

@@ -279,14 +279,16 @@ impl World<'_> {
         self.agenda.plan(Event { at_ns, slot: NOBODY, epoch: client, op: 0, server: 0, class: OK, what });
     }
 
-    /// How many wait with a place.
-    pub fn held(&self) -> u64 {
-        let is_held = |flight: &&Flight| flight.step == Step::Held;
-        if self.entrances.each.is_empty() { 0 } else { self.flights.iter().filter(is_held).count() as u64 }
+    /// Those who wait with a place.
+    pub fn held(&self) -> impl Iterator<Item = &Flight> {
+        let flights = (!self.entrances.each.is_empty()).then(|| self.flights.iter());
+        flights.into_iter().flatten().filter(|flight| flight.step == Step::Held)
     }
 
-    /// When the oldest of those in queues was due.
+    /// When the oldest of those was due who are in queues, or wait with a place; workers without arrivals are never late.
     pub fn oldest_waiting_ns(&self) -> Option<u64> {
-        self.entrances.waiting().map(|due| due.at_ns).min()
+        let is_open = matches!(self.plan.load.model, Model::Open { .. });
+        let held = self.held().filter(|_| is_open).map(|flight| flight.due_ns);
+        self.entrances.waiting().map(|due| due.at_ns).chain(held).min()
     }
 }

@@ -133,10 +133,10 @@ fn a_burst_is_outlived_by_what_it_started_and_a_budget_ends_it_in_the_lab_and_in
         let model = simulated("metastable", "burst", &set);
         assert_eq!(model["recovered"], recovered, "{model:?}");
         // A machine that stands still keeps seconds from being good, or begins overload before the burst does. It never makes
-        // a wrong verdict right: what disagrees is measured again.
+        // a wrong verdict right: what disagrees is measured again, and no more than that once it was in time.
         let wrong: Vec<bool> = (0..3).map_while(|_| disagreement(&target, &set, recovered)).collect();
         assert!(
-            wrong.len() < 3 || wrong.contains(&true),
+            wrong.len() < 3 || wrong.iter().all(|&slow| slow),
             "with {set:?} it is not to be '{recovered}' on real servers"
         );
         if wrong.len() == 3 {
@@ -158,21 +158,41 @@ fn disagreement(target: &[&str], set: &[&str], recovered: &str) -> Option<bool> 
     if row["recovered"] == recovered && share.contains(&(goodput("after") / goodput("before"))) {
         return None;
     }
-    // The generator's own word: operations that were due have waited for longer than is let pass for a good second.
-    let behind_ms = whole(directory)["behind_max_ms"].parse::<f64>().unwrap();
-    eprintln!("again, {behind_ms} ms behind: {row:?}");
-    Some(behind_ms > 100.0)
+    let slow = excuse(directory);
+    eprintln!("again, {slow:?}: {row:?}");
+    Some(slow.is_some())
+}
+
+/// The generator's own word that this machine was too slow: its processors were the limit, or before the burst operations that
+/// were due waited for longer than is let pass for a good second. In the burst and after it they may wait for what it does to
+/// the servers, which is what is measured.
+fn excuse(directory: &Path) -> Option<String> {
+    if table(directory, "events.csv").iter().any(|event| event["kind"] == "generator_saturated") {
+        return Some("the generator was saturated".to_owned());
+    }
+    let intervals = table(directory, "intervals.csv");
+    let measured = intervals.iter().filter(|row| row["op"] == "all" && row["phase"] == "measure");
+    let before: Vec<_> = measured.take_while(|row| !row["segment"].contains("burst")).collect();
+    assert!((3..=6).contains(&before.len()), "four seconds: {before:?}");
+    let behind_ms = before.iter().map(|row| row["behind_ms"].parse::<f64>().unwrap()).fold(0.0, f64::max);
+    (behind_ms > 100.0).then(|| format!("{behind_ms} ms behind before the burst"))
 }
 
 #[test]
-fn every_shipped_profile_can_be_simulated() {
+fn every_shipped_profile_of_one_client_can_be_simulated() {
     let place = Place::new("");
     for (name, _) in shipped::list() {
         let short = ["--duration", "3s", "--warmup", "1s", "--ui", "none"];
         // At rates that an unoptimized program simulates in no time.
-        let load = if name == "connection-storm" { [].as_slice() } else { &["--rate", "300"] };
+        let several = name == "critical-and-batch";
+        let load = if several || name == "connection-storm" { [].as_slice() } else { &["--rate", "300"] };
         let args = [&["simulate", name, "--out", name], &short[..], load].concat();
         let finished = finish(overdrive(&args).current_dir(place.path()));
+        if several {
+            let told = &finished.assert_code(2).stderr;
+            assert!(told.contains("several clients are not simulated yet"), "{told}");
+            continue;
+        }
         finished.assert_code(0);
         let run = runs_in(&place.path().join(name)).remove(0);
         assert_eq!(run_json(&run)["ok"], true, "{name}");
@@ -194,7 +214,7 @@ fn a_model_is_held_against_what_was_measured() {
     let row = text.lines().rfind(|line| line.starts_with("| base")).unwrap();
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
     assert_eq!(
-        (cells[2], cells[6], cells[7], cells[9], cells[10]),
+        (cells[2], cells[9], cells[10], cells[12], cells[13]),
         ("all", "0.0%", "0.0%", "1.00", "1.00"),
         "{row}"
     );
@@ -213,6 +233,30 @@ fn a_model_is_held_against_what_was_measured() {
     let again =
         finish(overdrive(["simulate", "--against", simulated.to_str().unwrap()]).current_dir(place.path()));
     assert!(again.assert_code(2).stderr.contains("was simulated itself"), "{}", again.stderr);
+}
+
+/// Sixty a second, one at a time, of 20 ms each when measured and 10 ms in the model: all succeed in both, but only the model
+/// keeps up.
+#[test]
+fn a_model_that_does_more_in_its_time_is_told_though_goodput_is_the_same() {
+    let place = Place::new(
+        "[load]\nrate = \"60/s\"\narrivals = \"even\"\nwarmup = \"1s\"\nduration = \"2s\"\ncooldown = \"30s\"\n\
+         [model]\nservers = 1\nservice_time = \"10ms\"\nservice_distribution = \"fixed\"\n\
+         [flow.limit]\nkind = \"aimd\"\ninitial = 1\nfloor = 1\nceiling = 1\n\
+         [op.ping.run_command]\ncommand = { ping = 1 }\n",
+    );
+    let measured = finish(&mut place.run(&["--stub=service=20ms", "--ui", "none"]));
+    let run = measured.assert_code(0).directory().to_str().unwrap().to_owned();
+    let args = ["simulate", "--against", &run, "--ui", "none", "--out", "model"];
+    let finished = finish(overdrive(args).current_dir(place.path()));
+    let text = &finished.assert_code(0).stdout;
+    let row = text.lines().rfind(|line| line.starts_with("| base")).unwrap();
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    assert_eq!(cells[5], "+0.0%", "goodput: {row}");
+    let [measured, model] = [6, 7].map(|at| cells[at].strip_suffix("/s").unwrap().parse::<f64>().unwrap());
+    assert!(measured <= 51.0 && (59.0..=61.0).contains(&model), "{row}");
+    let off: f64 = cells[8].strip_suffix('%').unwrap().parse().unwrap();
+    assert!((off - (model / measured - 1.0) * 100.0).abs() < 3.0, "{row}");
 }
 
 #[test]
@@ -401,7 +445,9 @@ fn the_keys_of_the_screen_do_in_a_simulation_what_they_can() {
     terminal.keys("Q");
     assert_eq!(terminal.end().code(), Some(1), "{}", terminal.text());
     assert!(
-        terminal.is_clean() && terminal.text().contains("left at the second request"),
+        terminal.is_clean()
+            && terminal.text().contains("left at once, as asked")
+            && !terminal.text().contains("second request"),
         "{}",
         terminal.text()
     );

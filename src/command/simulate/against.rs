@@ -10,13 +10,13 @@ use super::trials::{SIMULATED, Wanted};
 use crate::client::options;
 use crate::command::UsageError;
 use crate::compare::trial::{Trial, load, run_json};
-use crate::metric::Metric;
 use crate::plan::client::OptionSource;
 use crate::plan::{Assumptions, OptionSetting, Plan};
 use crate::profile::{Overrides, Profile, Source, resolve};
 use crate::report::human::{percent, quotient, rate};
+use crate::report::stored::Row;
 use crate::results::Summary;
-use crate::results::facts::ALL;
+use crate::results::facts::{ALL, per_second, title};
 use crate::thresholds::Thresholds;
 use crate::variants::Variant;
 
@@ -38,8 +38,10 @@ pub struct Measured {
     model: Assumptions,
     /// Its trials as run.json tells of them.
     stored: Vec<Value>,
-    /// The same with their figures.
+    /// The same as they are compared.
     trials: Vec<Trial>,
+    /// Their figures.
+    rows: Vec<Row>,
 }
 
 impl Measured {
@@ -58,6 +60,9 @@ impl Measured {
         }
         let run = run_json(directory).map_err(|error| wrong(&error))?;
         let trials = load(directory).map_err(|error| wrong(&error))?;
+        let rows = csv::Reader::from_path(directory.join("summary.csv"))
+            .and_then(|mut table| table.deserialize().collect())
+            .map_err(|error| wrong(&error))?;
         let file = directory.join("profile.toml");
         let text = std::fs::read_to_string(&file)
             .map_err(|error| wrong(&format!("cannot read '{}': {error}", file.display())))?;
@@ -67,7 +72,7 @@ impl Measured {
         let profile = Profile::read(source, &options::check).map_err(|found| wrong(&found.render(false)))?;
         let overrides = Overrides { sets: sets.to_owned(), ..Overrides::default() };
         let model = resolve(&profile, &overrides, &options::check).map_err(|error| wrong(&error))?.model;
-        Ok(Self { profile, model: model.unwrap_or_default(), stored, trials })
+        Ok(Self { profile, model: model.unwrap_or_default(), stored, trials, rows })
     }
 
     /// Each variant's plan as it was run, on the model.
@@ -114,6 +119,9 @@ impl Measured {
             "goodput",
             "model",
             "off by",
+            "done",
+            "model",
+            "off by",
             "errors",
             "model",
             "off by",
@@ -126,21 +134,22 @@ impl Measured {
         }
         for summary in simulated {
             for segment in &summary.segments {
-                let all = &segment.all().stats;
-                let (ok, length) = (all.outcomes.ok, segment.duration_s);
-                let goodput = crate::results::facts::per_second(ok, length);
-                let mean = |metric| self.mean(metric, &summary.facts.variant, &segment.name);
-                let (goodputs, errors, attempts) = (
-                    (mean(Metric::GoodputOpsPerS), goodput),
-                    (mean(Metric::ErrorRate), all.error_rate()),
-                    (mean(Metric::Amplification), all.amplification()),
-                );
+                let all = segment.all();
+                let mean = |of: fn(&Row) -> Option<f64>| self.mean(of, &summary.facts.variant, &segment.name);
+                let goodput = per_second(all.stats.outcomes.ok, segment.duration_s);
+                let goodputs = (mean(|row| row.goodput_ops_per_s), goodput);
+                let done = (mean(|row| row.completed_ops_per_s), all.completed_ops_per_s);
+                let errors = (mean(|row| row.error_rate), all.stats.error_rate());
+                let attempts = (mean(|row| row.amplification), all.stats.amplification());
                 table.add_row([
                     summary.facts.variant.clone(),
                     segment.name.clone(),
                     rate(goodputs.0),
                     rate(goodputs.1),
                     off_by(goodputs),
+                    rate(done.0),
+                    rate(done.1),
+                    off_by(done),
                     percent(errors.0),
                     percent(errors.1),
                     points(errors),
@@ -154,11 +163,17 @@ impl Measured {
     }
 
     /// The mean over a variant's trials of a figure of all operations.
-    fn mean(&self, metric: Metric, variant: &str, segment: &str) -> Option<f64> {
+    fn mean(&self, figure: fn(&Row) -> Option<f64>, variant: &str, segment: &str) -> Option<f64> {
         let of = self.trials.iter().filter(|trial| trial.variant == variant && trial.live == "false");
-        let values: Vec<f64> = of.filter_map(|trial| trial.value(metric, segment, ALL)).collect();
+        let values: Vec<f64> = of.filter_map(|trial| figure(self.row(&trial.trial, segment)?)).collect();
         let count = u32::try_from(values.len()).ok().filter(|&count| count > 0)?;
         Some(values.iter().sum::<f64>() / f64::from(count))
+    }
+
+    /// The figures of all of a trial's operations in a segment.
+    fn row(&self, trial: &str, segment: &str) -> Option<&Row> {
+        let mut rows = self.rows.iter().filter(|row| title(&row.client, &row.op) == ALL);
+        rows.find(|row| row.trial == trial && row.segment == segment)
     }
 }
 

@@ -174,7 +174,7 @@ impl Trials {
                         end.stopped_ns = Some(at_ns);
                     }
                     if interrupts.are_urgent() {
-                        bail!("left at the second request: results are not whole");
+                        bail!("left at once, as asked: results are not whole");
                     }
                     if interrupts.any() {
                         end.stopped_ns.get_or_insert(at_ns);

@@ -171,6 +171,14 @@ fn whoever_waits_at_a_breaker_goes_when_a_probe_is_served_and_a_probe_goes_once(
     assert!(
         measured(&came).any(|interval| interval.generator.in_flight == 0 && interval.generator.workers > 200)
     );
+    // The first that found it open is how far the load is behind, but for the two that have gone as probes since.
+    let first_ms = (at_ms[0] / 25 + 1) * 25;
+    let oldest_ms = [(2000, 0), (3000, 25), (4000, 25), (5000, 50), (5900, 50)];
+    let behind_ms: Vec<u64> =
+        measured(&came).map(|interval| interval.generator.behind_ns / 1_000_000).collect();
+    assert_eq!(behind_ms, oldest_ms.map(|(end_ms, gone_ms)| end_ms - first_ms - gone_ms));
+    let closed = came.intervals.iter().filter(|interval| interval.end_ns >= 7_000_000_000);
+    assert!(closed.map(|interval| interval.generator.behind_ns).all(|behind_ns| behind_ns == 0));
 }
 
 #[test]
@@ -246,6 +254,7 @@ fn workers_wait_for_a_place() {
     // seconds and a round trip, of 21 and the five that the end waits for those who wait.
     assert_eq!(stopped.totals.attempts, 13 + 12);
     assert_eq!(stopped.measured.offered, 12 - 4, "the first four had waited since the warm-up");
+    assert!(stopped.intervals.iter().all(|interval| interval.generator.behind_ns == 0), "nothing was due");
 }
 
 /// Whatever of it goes on at once, and however early the load is cut: every operation has one outcome.
