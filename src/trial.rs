@@ -163,7 +163,7 @@ pub async fn run(
         result = AssertUnwindSafe(load(&setup, &ground, &mut summaries, progress, interrupts, turns)).catch_unwind() => {
             result.unwrap_or_else(|_| Err(anyhow!("overdrive itself failed: please report the message above")))
         }
-        () = second(interrupts) => Err(anyhow!("left at the second request: results are not whole")),
+        () = second(interrupts) => Err(anyhow!("left at once, as asked: results are not whole")),
     };
     // Whatever happened, and before anything else is said about it.
     let undone = tokio::select! {

@@ -257,7 +257,7 @@ fn the_second_signal_leaves_at_once_and_turns_the_fault_off() {
     finished.assert_code(1);
     assert!(asked.elapsed() < Duration::from_secs(5), "the naps were waited for: {:?}", asked.elapsed());
     assert_eq!(faults(lab), 0);
-    assert!(finished.stderr.contains("left at the second request"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("left at once, as asked"), "{}", finished.stderr);
     let directory = finished.directory();
     assert!(!directory.join("run.json").exists(), "it is not whole");
     assert!(!table(directory, "intervals.csv").is_empty(), "but what was written stays");

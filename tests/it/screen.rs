@@ -180,7 +180,7 @@ fn every_request_for_an_end_leaves_a_clean_terminal() {
         assert_eq!(status.code(), Some(code), "{name}: {text}");
         assert!(terminal.is_clean(), "{name}: {text}");
         assert!(
-            text.contains(if code == 1 { "left at the second request" } else { "stopping:" }),
+            text.contains(if code == 1 { "left at once, as asked" } else { "stopping:" }),
             "{name}: {text}"
         );
     }
