@@ -16,6 +16,9 @@ use super::{Profile, mistakes::Mistakes};
 /// What a client can say, as the first part of a key.
 pub const SAYS: [&str; 5] = ["client", "load", "op", "timeout", "flow"];
 
+/// The keys of the producer in `[flow]`, which closed loads do not have.
+pub const PRODUCER: [&str; 2] = ["queue", "when_full"];
+
 /// Names that have another meaning in tables: all clients together, and the only one of a profile without `[clients]`.
 const RESERVED: [&str; 2] = ["all", "default"];
 
@@ -65,6 +68,11 @@ impl WrittenClient {
             }
             _ => false,
         }
+    }
+
+    /// Whether it says something of the producer, and does not only take what the profile says.
+    pub fn says_producer(&self) -> bool {
+        PRODUCER.iter().any(|key| self.flow.says(key))
     }
 
     /// The profile of this client alone: what it says, and of what it does not say what the profile itself says.

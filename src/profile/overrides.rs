@@ -9,7 +9,7 @@ use crate::thresholds::Condition;
 use crate::units::{Rate, Span};
 
 use super::client::{CheckOption, put, setting};
-use super::clients::SAYS;
+use super::clients::{PRODUCER, SAYS};
 use super::diagnostic::{either, nearest};
 use super::load::{ModelName, WrittenLoad};
 use super::settable;
@@ -94,10 +94,11 @@ impl Draft {
         }
         // What is said for one client is stronger than what is said for all.
         draft.clients = profile.clients.iter().map(|client| draft.of(client)).collect();
-        for (from, flag, (key, value)) in of_clients {
+        for &(from, flag, (key, value)) in &of_clients {
             let set = draft.set_of_client(key, value, from, check);
             errors.extend(set.err().map(|message| format!("{flag} {key}: {message}")));
         }
+        draft.keep_producers_open(|key| of_clients.iter().any(|(_, _, (set, _))| set == key));
         errors.extend(draft.after_no_deadline(changes));
         errors.extend(draft.add_thresholds(changes));
         if errors.is_empty() { Ok(draft) } else { Err(OverrideErrors(errors)) }
@@ -144,6 +145,17 @@ impl Draft {
         let idle = AFTER_DEADLINE.into_iter().filter(|key| changed(key));
         idle.map(|key| format!("timeout.{key} says nothing without a deadline: set timeout.operation, too"))
             .collect()
+    }
+
+    /// Takes the producer that a closed client has from the profile away: it is meant for those that are open.
+    fn keep_producers_open(&mut self, is_set: impl Fn(&str) -> bool) {
+        for ((name, client), written) in self.clients.iter_mut().zip(&self.profile.clients) {
+            let set = PRODUCER.iter().any(|key| is_set(&format!("{CLIENTS}{name}.flow.{key}")));
+            let closed = client.profile.load.model == Some(ModelName::Closed);
+            if closed && !set && !written.says_producer() {
+                (client.profile.flow.producer, client.profile.flow.spool) = (None, None);
+            }
+        }
     }
 
     /// What one of several clients comes to.

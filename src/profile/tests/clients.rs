@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{PING, any_option, plan, read, told};
-use crate::plan::{Model, Plan};
+use crate::plan::{Model, Plan, WhenFull};
 use crate::profile::{Overrides, describe, estimate, resolve};
 use crate::units::{Rate, Span};
 
@@ -75,6 +75,29 @@ fn what_a_client_does_not_say_the_profile_says() {
     assert_eq!((plan.backoff, plan.timeout.operation), (None, None));
     let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+}
+
+#[test]
+fn each_key_of_the_producer_is_taken_from_the_profile() {
+    let base = "[flow]\nqueue = 64\nwhen_full = \"drop\"\n";
+    let producers = |text: &str, pairs: &[(&str, &str)]| {
+        let plan = plan(&format!("{base}{text}"), &sets(pairs));
+        let of = |client: usize| plan.clients[client].flow.producer;
+        [0, 1].map(|client| of(client).map(|producer| (producer.queue, producer.when_full)))
+    };
+    // The other client is closed, and has none.
+    assert_eq!(producers(TWO, &[]), [Some((64, WhenFull::Drop)), None]);
+    let own = format!("{TWO}[clients.critical.flow]\nqueue = 32\n");
+    assert_eq!(producers(&own, &[])[0], Some((32, WhenFull::Drop)));
+    assert_eq!(producers(&own, &[("flow.when_full", "block")])[0], Some((32, WhenFull::Block)));
+    let word = format!("{TWO}[clients.critical.flow]\nwhen_full = \"block\"\n");
+    assert_eq!(producers(&word, &[])[0], Some((64, WhenFull::Block)));
+    assert_eq!(producers(TWO, &[("clients.critical.load.workers", "2")]), [None, None]);
+    assert_snapshot!(refused(&own, &sets(&[("clients.critical.load.workers", "2")])), @"client critical: flow.queue and flow.when_full belong to the open model, and the load is closed then: --set clients.critical.flow.when_full=none takes them away");
+    assert!(
+        refused(TWO, &sets(&[("clients.batch.flow.queue", "2")]))
+            .contains("clients.batch.flow.when_full=none")
+    );
 }
 
 #[test]
