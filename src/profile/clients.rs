@@ -135,7 +135,12 @@ fn read_one(mistakes: &Mistakes, name: &str, value: &Value<'_>, base: &Base<'_>)
 
 /// The operations of those clients that have none of their own.
 pub fn shared_operations(root: &mut Table<'_>, clients: &[WrittenClient]) -> Vec<Operation> {
-    if clients.is_empty() || clients.iter().any(|client| client.operations.is_none()) {
+    let without: Vec<&WrittenClient> = clients.iter().filter(|client| client.operations.is_none()).collect();
+    if without.len() < clients.len() && root.key_span("op").is_none() {
+        without.iter().for_each(|client| idle(root, &client.name));
+        return Vec::new();
+    }
+    if clients.is_empty() || !without.is_empty() {
         return operations::read(root);
     }
     if let Some(place) = root.key_span("op") {
@@ -145,6 +150,16 @@ pub fn shared_operations(root: &mut Table<'_>, clients: &[WrittenClient]) -> Vec
         root.mistakes().add(Diagnostic::error(place, message).help(help));
     }
     Vec::new()
+}
+
+/// Reports a client that has no operations where others have some of their own, and the profile none for it to take.
+fn idle(root: &mut Table<'_>, name: &str) {
+    let Some(table) = root.table("clients") else { return };
+    let message = format!("client `{name}` has no operation");
+    let help =
+        format!("add one, like [clients.{name}.op.read.find_one], or an [op.read.find_one] for it to take");
+    let place = table.key_span(name).unwrap_or_default();
+    table.mistakes().add(Diagnostic::error(place, message).help(help));
 }
 
 /// Every operation that some client takes.

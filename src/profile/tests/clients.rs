@@ -188,21 +188,33 @@ floor = "a"
 [clients.batch.client]
 maxPoolSize = 1.5
 "#), @r#"
-    error: there is no operation
-     |
-     = help: add one, for example [op.ping.run_command] with command = { ping = 1 }
-
     error: a client cannot be called `all`: rows of tables are called that
      --> test.toml:5:10
       |
     5 | [clients.all.load]
       |          ^^^
 
+    error: client `all` has no operation
+     --> test.toml:5:10
+      |
+    5 | [clients.all.load]
+      |          ^^^
+      |
+      = help: add one, like [clients.all.op.read.find_one], or an [op.read.find_one] for it to take
+
     error: a client's name has letters, digits, _ and - only, not 'a b'
      --> test.toml:7:10
       |
     7 | [clients."a b".load]
       |          ^^^^^
+
+    error: client `a b` has no operation
+     --> test.toml:7:10
+      |
+    7 | [clients."a b".load]
+      |          ^^^^^
+      |
+      = help: add one, like [clients.a b.op.read.find_one], or an [op.read.find_one] for it to take
 
     error: `clients.a b.load.warmup` is not for one client to say: all of them share the time
      --> test.toml:8:1
@@ -295,6 +307,16 @@ maxPoolSize = 1.5
       |  ^^
       |
       = help: leave them out, or those of a client that is to take them
+    ");
+    let empty = "[clients.a.op.x.run_command]\ncommand = { ping = 1 }\n[clients.empty]\n";
+    assert_snapshot!(told(empty), @r"
+    error: client `empty` has no operation
+     --> test.toml:3:10
+      |
+    3 | [clients.empty]
+      |          ^^^^^
+      |
+      = help: add one, like [clients.empty.op.read.find_one], or an [op.read.find_one] for it to take
     ");
     let few: String = (0..17).map(|i| format!("[clients.c{i}]\n")).collect();
     assert_snapshot!(told(&format!("{PING}{few}")).lines().next().unwrap(), @"error: there are 17 clients, and 16 is the most");
