@@ -51,18 +51,25 @@ impl WrittenClient {
         self.operations.as_deref()
     }
 
+    /// Whether it says that its load is closed.
+    pub fn says_closed(&self) -> bool {
+        self.load.says_model() == Some(ModelName::Closed)
+    }
+
     /// Whether it says for itself what a key of the profile, or a connection-string option, says for all.
     pub fn says(&self, key: &str) -> bool {
         let load = &self.load;
+        let closed = self.says_closed();
         match key.split('.').collect::<Vec<_>>()[..] {
-            ["rate"] | ["load", "rate"] => load.says_rate() || load.says_model() == Some(ModelName::Closed),
+            ["rate"] | ["load", "rate"] => load.says_rate() || closed,
+            ["load", "model"] => load.says_model().is_some(),
             ["workers"] | ["load", "workers"] => {
                 load.workers.is_some() || load.says_model() == Some(ModelName::Open)
             }
-            ["load", "max_in_flight"] => load.max_in_flight.is_some(),
-            ["load", "arrivals"] => load.arrivals.is_some(),
+            ["load", "max_in_flight"] => load.max_in_flight.is_some() || closed,
+            ["load", "arrivals"] => load.arrivals.is_some() || closed,
             ["timeout", key] => self.timeout.says(key),
-            ["flow", key, ..] => self.flow.says(key),
+            ["flow", key, ..] => self.flow.says(key) || (closed && PRODUCER.contains(&key)),
             ["client", option] | [option] => {
                 self.client.iter().any(|own| own.name.eq_ignore_ascii_case(option))
             }

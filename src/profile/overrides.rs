@@ -20,6 +20,9 @@ use super::{Profile, WrittenClient};
 /// Every run has the same keys, documents and arrivals unless it is told otherwise, so that two can be compared.
 const SEED: u64 = 42;
 
+/// What open loads alone have, and what does not make a load open that is closed.
+const OPEN_ONLY: [&str; 4] = ["load.max_in_flight", "load.arrivals", "flow.queue", "flow.when_full"];
+
 /// How the keys of one client begin.
 const CLIENTS: &str = "clients.";
 
@@ -252,7 +255,13 @@ fn unheard(clients: &[WrittenClient], key: &str) -> Result<(), String> {
         key if key.contains('.') => key.to_owned(),
         option => format!("client.{option}"),
     };
-    let names: Vec<String> = clients.iter().map(|client| format!("clients.{}.{own}", client.name)).collect();
+    // What closed loads do not have can be set for the others alone.
+    let open_only = OPEN_ONLY.contains(&key);
+    let able = clients.iter().filter(|client| !open_only || !client.says_closed());
+    let names: Vec<String> = able.map(|client| format!("clients.{}.{own}", client.name)).collect();
+    if names.is_empty() {
+        return Err("it belongs to the open model, and the load of each client is closed".to_owned());
+    }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Err(format!("each client says that for itself; set {}", either(&names)))
 }

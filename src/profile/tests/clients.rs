@@ -148,6 +148,16 @@ fn what_reaches_no_client_is_told() {
     assert_snapshot!(refused(&own, &sets(&[("maxAdaptiveRetries", "5")])), @"--set maxAdaptiveRetries: each client says that for itself; set clients.critical.client.maxAdaptiveRetries or clients.batch.client.maxAdaptiveRetries");
     let rates = TWO.replace("max_in_flight = 7", "rate = \"9/s\"");
     assert_snapshot!(refused(&rates, &sets(&[("load.rate", "5/s")])), @"--set load.rate: each client says that for itself; set clients.critical.load.rate or clients.batch.load.rate");
+    let model =
+        Overrides { varies: vec![("load.model".to_owned(), "open".to_owned())], ..Overrides::default() };
+    assert_snapshot!(refused(&rates, &model), @"--vary load.model: each client says that for itself; set clients.critical.load.model or clients.batch.load.model");
+    let most = format!("{TWO}[clients.critical.flow]\nqueue = 5\n");
+    assert_snapshot!(refused(&most, &sets(&[("load.max_in_flight", "5"), ("flow.queue", "5")])), @r"
+    --set load.max_in_flight: each client says that for itself; set clients.critical.load.max_in_flight
+    --set flow.queue: each client says that for itself; set clients.critical.flow.queue
+    ");
+    let closed = TWO.replace("max_in_flight = 7", "workers = 7");
+    assert_snapshot!(refused(&closed, &sets(&[("load.arrivals", "even")])), @"--set load.arrivals: it belongs to the open model, and the load of each client is closed");
     let flag = Overrides { rate: Rate::per_second(5.0).ok(), ..Overrides::default() };
     assert_snapshot!(refused(&rates, &flag), @"--rate: each client says that for itself; set clients.critical.load.rate or clients.batch.load.rate");
 }
