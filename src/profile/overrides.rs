@@ -195,13 +195,14 @@ impl Draft {
         from: OptionSource,
         check: CheckOption<'_>,
     ) -> Result<(), String> {
-        let own = key.strip_prefix(CLIENTS).and_then(|rest| rest.split_once('.'));
-        let client = own.and_then(|(name, own)| {
-            let (_, client) = self.clients.iter_mut().find(|(known, _)| known == name)?;
-            Some((client, own))
-        });
-        if let Some((client, own)) = client
-            && let Some((says, _)) = own.split_once('.')
+        let Some((name, own)) = key.strip_prefix(CLIENTS).and_then(|rest| rest.split_once('.')) else {
+            return Err(unknown_key(key, &settable::keys(self)));
+        };
+        let Some(index) = self.clients.iter().position(|(known, _)| known == name) else {
+            return Err(no_client(name, &self.clients));
+        };
+        let client = &mut self.clients[index].1;
+        if let Some((says, _)) = own.split_once('.')
             && SAYS.contains(&says)
         {
             if ["load.warmup", "load.duration", "load.cooldown"].contains(&own) {
@@ -212,6 +213,14 @@ impl Draft {
             if says == "client" || settable::keys(client).iter().any(|known| known == own) {
                 return client.set(own, value, from, check);
             }
+        }
+        let meant = match check(own, None) {
+            _ if ["rate", "workers"].contains(&own) => Some(format!("load.{own}")),
+            Ok(option) if !own.contains('.') && !SAYS.contains(&own) => Some(format!("client.{option}")),
+            _ => None,
+        };
+        if let Some(meant) = meant {
+            return Err(format!("there is no such key; did you mean `{CLIENTS}{name}.{meant}`?"));
         }
         Err(unknown_key(key, &settable::keys(self)))
     }
@@ -228,6 +237,9 @@ impl Draft {
             return result;
         }
         let option = key.strip_prefix("client.").unwrap_or(key);
+        if let Some(message) = of_clients_alone(&self.profile.clients, key) {
+            return Err(message);
+        }
         if option.contains('.') {
             return Err(unknown_key(key, &settable::keys(self)));
         }
@@ -264,6 +276,27 @@ fn unheard(clients: &[WrittenClient], key: &str) -> Result<(), String> {
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Err(format!("each client says that for itself; set {}", either(&names)))
+}
+
+/// What to say of an operation's key where some clients alone have such an operation.
+fn of_clients_alone(clients: &[WrittenClient], key: &str) -> Option<String> {
+    let name = key.strip_prefix("op.")?.strip_suffix(".weight")?;
+    let has =
+        |client: &&WrittenClient| client.operations().unwrap_or_default().iter().any(|op| op.name == name);
+    let keys: Vec<String> =
+        clients.iter().filter(has).map(|client| format!("{CLIENTS}{}.{key}", client.name)).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    (!keys.is_empty()).then(|| format!("there is no such key; did you mean `{}`?", keys.join("` or `")))
+}
+
+fn no_client(name: &str, clients: &[(String, Draft)]) -> String {
+    let known: Vec<&str> = clients.iter().map(|(known, _)| known.as_str()).collect();
+    let message = format!("there is no client `{name}`");
+    match nearest(name, known.iter().copied()) {
+        _ if known.is_empty() => format!("{message}: the profile has no [clients]"),
+        Some(near) => format!("{message}; did you mean `{near}`?"),
+        None => format!("{message}; there are {}", known.join(", ")),
+    }
 }
 
 fn unknown_key(key: &str, known: &[String]) -> String {

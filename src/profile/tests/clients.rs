@@ -138,11 +138,22 @@ fn what_reaches_no_client_is_told() {
         ("clients.batch", "5"),
     ])), @r"
     --set clients.batch.load.rte: there is no such key; did you mean `clients.batch.load.rate`?
-    --set clients.bach.load.rate: there is no such key; did you mean `clients.batch.load.rate`?
+    --set clients.bach.load.rate: there is no client `bach`; did you mean `batch`?
     --set clients.batch.load.duration: it is not for one client to say: all of them share the time; set load.duration
     --set clients.batch.data.documents: there is no such key; did you mean `clients.batch.load.rate`?
     --set clients.batch.op.write.weight: '-1' is no whole number from 0 to 10000
     --set clients.batch: there is no such key; did you mean `clients.batch.load.rate`?
+    ");
+    assert_snapshot!(refused(TWO, &sets(&[
+        ("clients.x.load.rate", "5/s"),
+        ("clients.batch.maxAdaptiveRetries", "5"),
+        ("clients.batch.rate", "5/s"),
+        ("op.write.weight", "3"),
+    ])), @r"
+    --set op.write.weight: there is no such key; did you mean `clients.batch.op.write.weight`?
+    --set clients.x.load.rate: there is no client `x`; there are critical, batch
+    --set clients.batch.maxAdaptiveRetries: there is no such key; did you mean `clients.batch.client.maxAdaptiveRetries`?
+    --set clients.batch.rate: there is no such key; did you mean `clients.batch.load.rate`?
     ");
     let own = format!("{TWO}\n[clients.critical.client]\nmaxAdaptiveRetries = 1\n");
     assert_snapshot!(refused(&own, &sets(&[("maxAdaptiveRetries", "5")])), @"--set maxAdaptiveRetries: each client says that for itself; set clients.critical.client.maxAdaptiveRetries or clients.batch.client.maxAdaptiveRetries");
@@ -328,6 +339,14 @@ maxPoolSize = 1.5
       |
       = help: add one, like [clients.empty.op.read.find_one], or an [op.read.find_one] for it to take
     ");
+    let idle = "[load]\nmodel = \"closed\"\nworkers = 2\n[clients.a.load]\nrate = \"0/s\"\n";
+    assert_snapshot!(told(&format!("{PING}{idle}")), @r#"
+    error: `clients.a.load.rate`: a rate of 0/s cannot be had: it must be above 0 and at most 10000000/s
+     --> test.toml:7:8
+      |
+    7 | rate = "0/s"
+      |        ^^^^^
+    "#);
     let few: String = (0..17).map(|i| format!("[clients.c{i}]\n")).collect();
     assert_snapshot!(told(&format!("{PING}{few}")).lines().next().unwrap(), @"error: there are 17 clients, and 16 is the most");
 }
