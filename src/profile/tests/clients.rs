@@ -382,11 +382,12 @@ fn thresholds_name_the_client() {
        |
        = help: known here: read
     "#);
-    assert_snapshot!(told(&with("client.critical.behind_max > 1s")), @r#"
-    error: `behind_max` is the load generator's as a whole, so `critical` has none: leave client.critical. out
+    assert_eq!(told(&with("client.critical.behind_max > 1s")), "");
+    assert_snapshot!(told(&with("client.critical.cpu_per_op > 1ms")), @r#"
+    error: `cpu_per_op` is the load generator's as a whole, so `critical` has none: leave client.critical. out
       --> test.toml:31:13
        |
-    31 | fail_if = ["client.critical.behind_max > 1s"]
+    31 | fail_if = ["client.critical.cpu_per_op > 1ms"]
        |             ^^^^^^^^^^^^^^^^^^^^^^^^^^
     "#);
 }
