@@ -267,6 +267,9 @@ pub struct Totals {
     pub ended: Vec<u64>,
     /// Attempts that ended.
     pub attempts: u64,
+    /// Those of each of several clients.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<u64>,
     /// Whether a stop was asked for before the measured time was over.
     pub cut: bool,
 }

@@ -50,7 +50,7 @@ pub struct Row {
 
 /// Every metric's row, with all but the verdict that needs the others.
 pub(crate) fn rows(base: &Side, new: &Side, settings: &Settings) -> Result<Vec<Row>, Error> {
-    let closed = base.first().closed || new.first().closed;
+    let closed = base.first().is_closed(&settings.op) || new.first().is_closed(&settings.op);
     let measures_itself = closed && retries_differ(base.first(), new.first());
     let seconds = if one_each(base, new) { Some(Seconds::read(base, new, settings)?) } else { None };
     let row = |&metric: &Metric| {

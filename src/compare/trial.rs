@@ -192,6 +192,15 @@ fn begin(directory: &Path, run: &Value, table: &Table, row: &StringRecord) -> Re
     })
 }
 
+impl Trial {
+    /// Whether the operations of this name wait for others to end: those of one of several clients by its own model.
+    pub fn is_closed(&self, op: &str) -> bool {
+        let mut clients = self.plan["clients"].as_array().into_iter().flatten();
+        let own = op.split_once('/').and_then(|(name, _)| clients.find(|client| client["name"] == name));
+        own.map_or(self.closed, |client| client["model"]["closed"].is_object())
+    }
+}
+
 /// Whether operations wait for others to end, be it those of one of several clients: the servers have to do with all of them.
 fn is_closed(model: &str, plan: &Value) -> bool {
     let mut clients = plan["clients"].as_array().into_iter().flatten();

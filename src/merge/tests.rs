@@ -55,7 +55,8 @@ impl Made {
             ended += ok;
         }
         if self.complete {
-            let totals = Totals { ended: vec![ended, 0, 0], attempts: ended, cut: false };
+            let totals =
+                Totals { ended: vec![ended, 0, 0], attempts: ended, cut: false, ..Totals::default() };
             let notes = vec!["for all".to_owned(), format!("{NOTE}something")];
             let summary = recording.finish(totals, EndFacts { notes, ..EndFacts::default() }).unwrap();
             assert_eq!(summary.broken, Vec::<String>::new());

@@ -16,6 +16,9 @@ use super::{Profile, mistakes::Mistakes};
 /// What a client can say, as the first part of a key.
 pub const SAYS: [&str; 5] = ["client", "load", "op", "timeout", "flow"];
 
+/// The keys of the producer in `[flow]`, which closed loads do not have.
+pub const PRODUCER: [&str; 2] = ["queue", "when_full"];
+
 /// Names that have another meaning in tables: all clients together, and the only one of a profile without `[clients]`.
 const RESERVED: [&str; 2] = ["all", "default"];
 
@@ -48,23 +51,35 @@ impl WrittenClient {
         self.operations.as_deref()
     }
 
+    /// Whether it says that its load is closed.
+    pub fn says_closed(&self) -> bool {
+        self.load.says_model() == Some(ModelName::Closed)
+    }
+
     /// Whether it says for itself what a key of the profile, or a connection-string option, says for all.
     pub fn says(&self, key: &str) -> bool {
         let load = &self.load;
+        let closed = self.says_closed();
         match key.split('.').collect::<Vec<_>>()[..] {
-            ["rate"] | ["load", "rate"] => load.says_rate() || load.says_model() == Some(ModelName::Closed),
+            ["rate"] | ["load", "rate"] => load.says_rate() || closed,
+            ["load", "model"] => load.says_model().is_some(),
             ["workers"] | ["load", "workers"] => {
                 load.workers.is_some() || load.says_model() == Some(ModelName::Open)
             }
-            ["load", "max_in_flight"] => load.max_in_flight.is_some(),
-            ["load", "arrivals"] => load.arrivals.is_some(),
+            ["load", "max_in_flight"] => load.max_in_flight.is_some() || closed,
+            ["load", "arrivals"] => load.arrivals.is_some() || closed,
             ["timeout", key] => self.timeout.says(key),
-            ["flow", key, ..] => self.flow.says(key),
+            ["flow", key, ..] => self.flow.says(key) || (closed && PRODUCER.contains(&key)),
             ["client", option] | [option] => {
                 self.client.iter().any(|own| own.name.eq_ignore_ascii_case(option))
             }
             _ => false,
         }
+    }
+
+    /// Whether it says something of the producer, and does not only take what the profile says.
+    pub fn says_producer(&self) -> bool {
+        PRODUCER.iter().any(|key| self.flow.says(key))
     }
 
     /// The profile of this client alone: what it says, and of what it does not say what the profile itself says.
@@ -127,7 +142,12 @@ fn read_one(mistakes: &Mistakes, name: &str, value: &Value<'_>, base: &Base<'_>)
 
 /// The operations of those clients that have none of their own.
 pub fn shared_operations(root: &mut Table<'_>, clients: &[WrittenClient]) -> Vec<Operation> {
-    if clients.is_empty() || clients.iter().any(|client| client.operations.is_none()) {
+    let without: Vec<&WrittenClient> = clients.iter().filter(|client| client.operations.is_none()).collect();
+    if without.len() < clients.len() && root.key_span("op").is_none() {
+        without.iter().for_each(|client| idle(root, &client.name));
+        return Vec::new();
+    }
+    if clients.is_empty() || !without.is_empty() {
         return operations::read(root);
     }
     if let Some(place) = root.key_span("op") {
@@ -137,6 +157,16 @@ pub fn shared_operations(root: &mut Table<'_>, clients: &[WrittenClient]) -> Vec
         root.mistakes().add(Diagnostic::error(place, message).help(help));
     }
     Vec::new()
+}
+
+/// Reports a client that has no operations where others have some of their own, and the profile none for it to take.
+fn idle(root: &mut Table<'_>, name: &str) {
+    let Some(table) = root.table("clients") else { return };
+    let message = format!("client `{name}` has no operation");
+    let help =
+        format!("add one, like [clients.{name}.op.read.find_one], or an [op.read.find_one] for it to take");
+    let place = table.key_span(name).unwrap_or_default();
+    table.mistakes().add(Diagnostic::error(place, message).help(help));
 }
 
 /// Every operation that some client takes.

@@ -109,6 +109,8 @@ pub struct WrittenFlow {
     pub on: Parts,
     /// The numbers of every part, on or off.
     pub numbers: Parts,
+    /// The producer and its spool, as far as they were written.
+    producer: producer::WrittenProducer,
     /// The keys that are there.
     said: Vec<&'static str>,
 }
@@ -119,21 +121,22 @@ impl WrittenFlow {
         self.said.contains(&key)
     }
 
-    /// What is on and the numbers of every part, with the parts that were not written taken from another.
+    /// What is on and the numbers of every part. Parts that were not written are taken from another, and of the producer each
+    /// key.
     pub fn over(&self, on: &Parts, numbers: &Parts) -> [Parts; 2] {
         let says = |keys: &[&str]| keys.iter().any(|key| self.says(key));
         let pick = |ours: &Parts, base: &Parts| {
             let (backoff, limit) = (says(&["backoff"]), says(&["limit"]));
             let (breaker, budget) = (says(&["breaker"]), says(&["budget"]));
-            let queue = if says(&["queue", "when_full", "spool"]) { ours } else { base };
+            let (producer, spool) = self.producer.over(&base.flow);
             Parts {
                 backoff: if backoff { ours.backoff } else { base.backoff },
                 flow: Flow {
                     limit: if limit { ours.flow.limit } else { base.flow.limit },
                     breaker: if breaker { ours.flow.breaker } else { base.flow.breaker },
                     budget: if budget { ours.flow.budget } else { base.flow.budget },
-                    producer: queue.flow.producer,
-                    spool: queue.flow.spool,
+                    producer,
+                    spool,
                 },
             }
         };
@@ -144,7 +147,8 @@ impl WrittenFlow {
 /// Reads `[flow]`; `load` is the one that it is about.
 pub fn read(root: &mut Table<'_>, load: &WrittenLoad) -> WrittenFlow {
     let Some(mut table) = root.table("flow") else { return WrittenFlow::default() };
-    let (producer, spool) = producer::read(&mut table, load);
+    let written = producer::read(&mut table, load);
+    let (producer, spool) = written.over(&Flow::default());
     let backoff = part(&mut table, "backoff", backoff::read);
     let limit = part(&mut table, "limit", limit::read);
     let breaker = part(&mut table, "breaker", breaker::read);
@@ -156,7 +160,7 @@ pub fn read(root: &mut Table<'_>, load: &WrittenLoad) -> WrittenFlow {
         backoff: backoff[i],
         flow: Flow { limit: limit[i], breaker: breaker[i], budget: budget[i], producer, spool },
     });
-    WrittenFlow { on, numbers, said }
+    WrittenFlow { on, numbers, producer: written, said }
 }
 
 /// One part: what is on, and its numbers. They may be there for the command line alone, which turns it on.
@@ -203,16 +207,16 @@ fn bounded(table: &mut Table<'_>, key: &'static str, bounds: &Bounds) -> Option<
     checked.map_err(|message| table.wrong(number.span(), format!("`{}` {message}", table.path_of(key)))).ok()
 }
 
-/// What cannot be although each value is in bounds; one sentence each.
-pub fn impossible(flow: &Flow, model: &Model) -> Vec<String> {
+/// What cannot be although each value is in bounds; one sentence each. The keys of one of several clients begin with
+/// `clients.NAME.`.
+pub fn impossible(flow: &Flow, model: &Model, whose: &str) -> Vec<String> {
     let limit = flow.limit.as_ref().and_then(limit::disorder);
     let spool = flow.spool.as_ref().and_then(producer::disorder);
     let closed = match (flow.producer, model) {
-        (Some(_), Model::Closed { .. }) => Some(
+        (Some(_), Model::Closed { .. }) => Some(format!(
             "flow.queue and flow.when_full belong to the open model, and the load is closed then: \
-             --set flow.when_full=none takes them away"
-                .to_owned(),
-        ),
+             --set {whose}flow.when_full=none takes them away"
+        )),
         _ => None,
     };
     limit.into_iter().chain(spool).chain(closed).collect()

@@ -118,7 +118,11 @@ pub fn read_of_client(client: &mut Table<'_>, base: &WrittenLoad) -> WrittenLoad
             table.mistakes().add(Diagnostic::error(place, message).help("write it in [load]"));
         }
     }
-    let whole = load.clone().over(base);
+    // What is wrong and has been reported says which model was meant, too.
+    let says = |keys: &[&str]| keys.iter().any(|key| table.key_span(key).is_some());
+    let open = says(&["rate", "stages"]).then_some(ModelName::Open);
+    let meant = load.model.or(open).or(says(&["workers"]).then_some(ModelName::Closed));
+    let whole = WrittenLoad { model: meant, ..load.clone() }.over(base);
     check_model(&table, &whole);
     let duration = base.duration.or(base.staged());
     check_stages(&table, &WrittenLoad { duration, ..load.clone() });

@@ -9,7 +9,7 @@ use crate::thresholds::Condition;
 use crate::units::{Rate, Span};
 
 use super::client::{CheckOption, put, setting};
-use super::clients::SAYS;
+use super::clients::{PRODUCER, SAYS};
 use super::diagnostic::{either, nearest};
 use super::load::{ModelName, WrittenLoad};
 use super::settable;
@@ -19,6 +19,9 @@ use super::{Profile, WrittenClient};
 
 /// Every run has the same keys, documents and arrivals unless it is told otherwise, so that two can be compared.
 const SEED: u64 = 42;
+
+/// What open loads alone have, and what does not make a load open that is closed.
+const OPEN_ONLY: [&str; 4] = ["load.max_in_flight", "load.arrivals", "flow.queue", "flow.when_full"];
 
 /// How the keys of one client begin.
 const CLIENTS: &str = "clients.";
@@ -94,10 +97,11 @@ impl Draft {
         }
         // What is said for one client is stronger than what is said for all.
         draft.clients = profile.clients.iter().map(|client| draft.of(client)).collect();
-        for (from, flag, (key, value)) in of_clients {
+        for &(from, flag, (key, value)) in &of_clients {
             let set = draft.set_of_client(key, value, from, check);
             errors.extend(set.err().map(|message| format!("{flag} {key}: {message}")));
         }
+        draft.keep_producers_open(|key| of_clients.iter().any(|(_, _, (set, _))| set == key));
         errors.extend(draft.after_no_deadline(changes));
         errors.extend(draft.add_thresholds(changes));
         if errors.is_empty() { Ok(draft) } else { Err(OverrideErrors(errors)) }
@@ -146,6 +150,17 @@ impl Draft {
             .collect()
     }
 
+    /// Takes the producer that a closed client has from the profile away: it is meant for those that are open.
+    fn keep_producers_open(&mut self, is_set: impl Fn(&str) -> bool) {
+        for ((name, client), written) in self.clients.iter_mut().zip(&self.profile.clients) {
+            let set = PRODUCER.iter().any(|key| is_set(&format!("{CLIENTS}{name}.flow.{key}")));
+            let closed = client.profile.load.model == Some(ModelName::Closed);
+            if closed && !set && !written.says_producer() {
+                (client.profile.flow.producer, client.profile.flow.spool) = (None, None);
+            }
+        }
+    }
+
     /// What one of several clients comes to.
     fn of(&self, client: &WrittenClient) -> (String, Self) {
         let profile = client.over(&self.profile);
@@ -180,13 +195,14 @@ impl Draft {
         from: OptionSource,
         check: CheckOption<'_>,
     ) -> Result<(), String> {
-        let own = key.strip_prefix(CLIENTS).and_then(|rest| rest.split_once('.'));
-        let client = own.and_then(|(name, own)| {
-            let (_, client) = self.clients.iter_mut().find(|(known, _)| known == name)?;
-            Some((client, own))
-        });
-        if let Some((client, own)) = client
-            && let Some((says, _)) = own.split_once('.')
+        let Some((name, own)) = key.strip_prefix(CLIENTS).and_then(|rest| rest.split_once('.')) else {
+            return Err(unknown_key(key, &settable::keys(self)));
+        };
+        let Some(index) = self.clients.iter().position(|(known, _)| known == name) else {
+            return Err(no_client(name, &self.clients));
+        };
+        let client = &mut self.clients[index].1;
+        if let Some((says, _)) = own.split_once('.')
             && SAYS.contains(&says)
         {
             if ["load.warmup", "load.duration", "load.cooldown"].contains(&own) {
@@ -197,6 +213,14 @@ impl Draft {
             if says == "client" || settable::keys(client).iter().any(|known| known == own) {
                 return client.set(own, value, from, check);
             }
+        }
+        let meant = match check(own, None) {
+            _ if ["rate", "workers"].contains(&own) => Some(format!("load.{own}")),
+            Ok(option) if !own.contains('.') && !SAYS.contains(&own) => Some(format!("client.{option}")),
+            _ => None,
+        };
+        if let Some(meant) = meant {
+            return Err(format!("there is no such key; did you mean `{CLIENTS}{name}.{meant}`?"));
         }
         Err(unknown_key(key, &settable::keys(self)))
     }
@@ -213,6 +237,9 @@ impl Draft {
             return result;
         }
         let option = key.strip_prefix("client.").unwrap_or(key);
+        if let Some(message) = of_clients_alone(&self.profile.clients, key) {
+            return Err(message);
+        }
         if option.contains('.') {
             return Err(unknown_key(key, &settable::keys(self)));
         }
@@ -240,9 +267,36 @@ fn unheard(clients: &[WrittenClient], key: &str) -> Result<(), String> {
         key if key.contains('.') => key.to_owned(),
         option => format!("client.{option}"),
     };
-    let names: Vec<String> = clients.iter().map(|client| format!("clients.{}.{own}", client.name)).collect();
+    // What closed loads do not have can be set for the others alone.
+    let open_only = OPEN_ONLY.contains(&key);
+    let able = clients.iter().filter(|client| !open_only || !client.says_closed());
+    let names: Vec<String> = able.map(|client| format!("clients.{}.{own}", client.name)).collect();
+    if names.is_empty() {
+        return Err("it belongs to the open model, and the load of each client is closed".to_owned());
+    }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Err(format!("each client says that for itself; set {}", either(&names)))
+}
+
+/// What to say of an operation's key where some clients alone have such an operation.
+fn of_clients_alone(clients: &[WrittenClient], key: &str) -> Option<String> {
+    let name = key.strip_prefix("op.")?.strip_suffix(".weight")?;
+    let has =
+        |client: &&WrittenClient| client.operations().unwrap_or_default().iter().any(|op| op.name == name);
+    let keys: Vec<String> =
+        clients.iter().filter(has).map(|client| format!("{CLIENTS}{}.{key}", client.name)).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    (!keys.is_empty()).then(|| format!("there is no such key; did you mean `{}`?", keys.join("` or `")))
+}
+
+fn no_client(name: &str, clients: &[(String, Draft)]) -> String {
+    let known: Vec<&str> = clients.iter().map(|(known, _)| known.as_str()).collect();
+    let message = format!("there is no client `{name}`");
+    match nearest(name, known.iter().copied()) {
+        _ if known.is_empty() => format!("{message}: the profile has no [clients]"),
+        Some(near) => format!("{message}; did you mean `{near}`?"),
+        None => format!("{message}; there are {}", known.join(", ")),
+    }
 }
 
 fn unknown_key(key: &str, known: &[String]) -> String {

@@ -38,7 +38,7 @@ pub fn resolve(
     }
     let Draft { profile, seed, attempts, .. } = draft;
     let load = load(profile.load.clone())?;
-    check(&profile, &load.model)?;
+    check(&profile, &load.model, "")?;
     Ok(Plan {
         live: false,
         profile: profile.name,
@@ -63,13 +63,13 @@ pub fn resolve(
     })
 }
 
-/// Whether there is something to do, and everything in it can be.
-fn check(profile: &Profile, model: &Model) -> Result<(), OverrideErrors> {
+/// Whether there is something to do, and everything in it can be. The keys of one of several clients begin with `whose`.
+fn check(profile: &Profile, model: &Model, whose: &str) -> Result<(), OverrideErrors> {
     if profile.operations.iter().all(|operation| operation.weight == 0) {
         let message = "every operation has weight 0 then, so there is nothing to do";
         return Err(OverrideErrors(vec![message.to_owned()]));
     }
-    match flow::impossible(&profile.flow, model) {
+    match flow::impossible(&profile.flow, model, whose) {
         none if none.is_empty() => Ok(()),
         impossible => Err(OverrideErrors(impossible)),
     }

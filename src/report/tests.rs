@@ -24,7 +24,8 @@ fn summary() -> Summary {
     }
     let every = [0, 1, 2, 3, 4];
     let ended = (0..3).map(|i| sums.merged(&every, Some(i)).outcomes.sum()).collect();
-    let totals = Totals { ended, attempts: sums.merged(&every, None).attempts, cut: false };
+    let totals =
+        Totals { ended, attempts: sums.merged(&every, None).attempts, cut: false, ..Totals::default() };
     Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, EndFacts::default())
 }
 
@@ -100,7 +101,7 @@ fn why_operations_failed_is_told() {
         error(1, Attempt, class(Some(462), "Repeated"), 900, "not the operation's"),
     ];
     sums.add(&plan, &failing);
-    let totals = Totals { ended: vec![50, 0, 0], attempts: 50, cut: false };
+    let totals = Totals { ended: vec![50, 0, 0], attempts: 50, cut: false, ..Totals::default() };
     let summary = Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, EndFacts::default());
     let text = trial(&summary);
     let from = text.find("Why").unwrap();
@@ -195,7 +196,7 @@ fn the_closed_model_shows_no_offered_rate() {
     let plan = testing::closed_plan(4);
     let mut sums = Accumulated::new(&plan);
     sums.add(&plan, &snapshot(0, 1, [((1, 0), cell(50, 50, 50, 0))], [0; 3]));
-    let totals = Totals { ended: vec![50, 0, 0], attempts: 50, cut: false };
+    let totals = Totals { ended: vec![50, 0, 0], attempts: 50, cut: false, ..Totals::default() };
     let closed = Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, EndFacts::default());
     let text = trial(&closed);
     let row: Vec<&str> =

@@ -40,7 +40,7 @@ pub(crate) fn checks(plan: &Plan, sums: &Accumulated, totals: &Totals) -> Vec<Ch
         checks.push(check("one_command_a_call", single_commands(plan, sums)));
     }
     if !plan.clients.is_empty() {
-        checks.push(check("clients_add_up", clients(plan, sums)));
+        checks.push(check("clients_add_up", clients(plan, sums, totals)));
     }
     checks
 }
@@ -58,24 +58,17 @@ fn named(plan: &Plan) -> impl Iterator<Item = (usize, String)> {
     operations(plan).map(|(i, _)| (i, Scope::Operation(i).title(plan)))
 }
 
-/// What all clients did is what each of them did: every operation is one's.
-fn clients(plan: &Plan, sums: &Accumulated) -> Vec<String> {
+/// What was recorded of each client is what its engine counted. Operations that ended are compared one by one.
+fn clients(plan: &Plan, sums: &Accumulated, totals: &Totals) -> Vec<String> {
     let every: Vec<usize> = (0..sums.segments.len()).collect();
-    let of = |scope: Scope| {
-        let stats = sums.merged_of(&every, &scope.operations(plan));
-        [stats.offered, stats.outcomes.sum(), stats.attempts, stats.retries]
+    let broken = |(client, &counted): (usize, &u64)| {
+        let whose = Scope::Client(client);
+        let recorded = sums.merged_of(&every, &whose.operations(plan)).attempts;
+        let name = whose.client(plan);
+        (recorded != counted)
+            .then(|| format!("{counted} attempts of client {name} ended, but {recorded} were recorded"))
     };
-    let mut sum = [0; 4];
-    for client in 0..plan.clients.len() {
-        let own = of(Scope::Client(client));
-        sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
-    }
-    let whole = of(Scope::All);
-    let names = ["offered", "outcomes", "attempts", "retries"].into_iter();
-    let broken = names.zip(sum).zip(whole).filter(|((_, sum), whole)| sum != whole);
-    broken
-        .map(|((name, sum), whole)| format!("the clients' {name} add up to {sum}, and all are {whole}"))
-        .collect()
+    totals.clients.iter().enumerate().filter_map(broken).collect()
 }
 
 fn outcomes(plan: &Plan, sums: &Accumulated) -> Vec<String> {
@@ -167,7 +160,7 @@ mod tests {
         // Two operations due in the measured time: one ends in the same second, one in the next, after a retry.
         sums.add(&plan, &snapshot(0, 1, [((1, 0), cell(2, 1, 1, 0))], [1, 0, 0]));
         sums.add(&plan, &snapshot(1, 1, [((1, 0), cell(0, 1, 1, 1))], [0, 0, 0]));
-        (plan, sums, Totals { ended: vec![2, 0, 0], attempts: 3, cut: false })
+        (plan, sums, Totals { ended: vec![2, 0, 0], attempts: 3, cut: false, ..Totals::default() })
     }
 
     fn broken(plan: &Plan, sums: &Accumulated, totals: &Totals) -> Vec<(&'static str, String)> {
@@ -205,7 +198,7 @@ mod tests {
     #[test]
     fn the_engines_own_counts_are_compared() {
         let (plan, sums, _) = sums();
-        let totals = Totals { ended: vec![3, 0, 0], attempts: 4, cut: false };
+        let totals = Totals { ended: vec![3, 0, 0], attempts: 4, cut: false, ..Totals::default() };
         assert_eq!(
             broken(&plan, &sums, &totals),
             [
@@ -266,17 +259,24 @@ mod tests {
 
     #[test]
     fn several_clients_have_to_add_up() {
-        let mut plan = testing::groups_plan();
+        let plan = testing::groups_plan();
         let mut sums = Accumulated::new(&plan);
         sums.add(&plan, &snapshot(0, 1, [((1, 0), cell(3, 3, 3, 1)), ((1, 2), cell(2, 2, 2, 0))], [0; 3]));
-        let broken = |plan: &Plan| {
-            let checks = checks(plan, &sums, &Totals { ended: vec![3, 0, 2], attempts: 6, cut: false });
-            checks.into_iter().flat_map(|check| check.broken).collect::<Vec<_>>()
+        let broken = |critical: u64, batch: u64| {
+            let engine =
+                |ended: &[u64], attempts| Totals { ended: ended.to_vec(), attempts, ..Totals::default() };
+            broken(&plan, &sums, &Totals::of_all(vec![engine(&[3, 0], critical), engine(&[2], batch)]))
         };
-        assert_eq!(broken(&plan), Vec::<String>::new());
-        // An operation that is nobody's.
-        plan.clients[1].operations = 3..3;
-        assert!(broken(&plan).contains(&"the clients' attempts add up to 4, and all are 6".to_owned()));
+        assert_eq!(broken(4, 2), []);
+        // All together are right, and each is not.
+        let told = |text: &str| ("clients_add_up", text.to_owned());
+        assert_eq!(
+            broken(3, 3),
+            [
+                told("3 attempts of client critical ended, but 4 were recorded"),
+                told("3 attempts of client batch ended, but 2 were recorded"),
+            ]
+        );
     }
 
     #[test]

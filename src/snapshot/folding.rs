@@ -161,7 +161,8 @@ impl Totals {
     pub fn of_all(each: Vec<Self>) -> Self {
         each.into_iter().fold(Self::default(), |mut sum, own| {
             sum.ended.extend(own.ended);
-            Self { attempts: sum.attempts + own.attempts, cut: sum.cut || own.cut, ended: sum.ended }
+            sum.clients.push(own.attempts);
+            Self { attempts: sum.attempts + own.attempts, cut: sum.cut || own.cut, ..sum }
         })
     }
 }
@@ -263,10 +264,15 @@ mod tests {
 
     #[test]
     fn totals_stand_in_the_order_of_operations() {
-        let totals = |ended: &[u64], attempts, cut| Totals { ended: ended.to_vec(), attempts, cut };
+        let totals = |ended: &[u64], attempts, cut| Totals {
+            ended: ended.to_vec(),
+            attempts,
+            cut,
+            ..Totals::default()
+        };
         assert_eq!(
             Totals::of_all(vec![totals(&[1, 2], 5, false), totals(&[3], 7, true)]),
-            totals(&[1, 2, 3], 12, true)
+            Totals { clients: vec![5, 7], ..totals(&[1, 2, 3], 12, true) }
         );
     }
 }

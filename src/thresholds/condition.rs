@@ -120,7 +120,9 @@ impl FromStr for Condition {
             let known = Metric::all().map(Metric::short);
             Mistake::unknown(name, format!("there is no metric `{name}`"), known)
         })?;
-        let part = [("client", client), ("op", op)].into_iter().find(|(_, part)| *part != ALL);
+        // Each client has its own part of being behind.
+        let of_client = if metric == Metric::BehindMaxMs { ALL } else { client };
+        let part = [("client", of_client), ("op", op)].into_iter().find(|(_, part)| *part != ALL);
         if let (true, Some((kind, part))) = (metric.is_of_generator(), part) {
             let message = format!(
                 "`{name}` is the load generator's as a whole, so `{part}` has none: leave {kind}.{part}. out"

@@ -44,8 +44,8 @@ struct Point {
     start_ns: u64,
     end_ns: u64,
     counts: Vec<Counts>,
-    /// The lowest limit of concurrency; `None` without one.
-    limit: Option<u32>,
+    /// The lowest limit of concurrency of each client; `None` without one.
+    limits: Vec<Option<u32>>,
 }
 
 /// Rates in a stretch of time, per second.
@@ -69,12 +69,12 @@ pub struct History {
 
 impl History {
     /// Adds an interval that follows the last: counts of all operations, then of each, then of each of several clients; and
-    /// the limit of concurrency.
-    pub fn add(&mut self, start_ns: u64, end_ns: u64, counts: Vec<Counts>, limit: Option<u32>) {
+    /// each client's limit of concurrency.
+    pub fn add(&mut self, start_ns: u64, end_ns: u64, counts: Vec<Counts>, limits: Vec<Option<u32>>) {
         if self.points.len() >= POINTS {
             self.halve();
         }
-        self.points.push(Point { start_ns, end_ns, counts, limit });
+        self.points.push(Point { start_ns, end_ns, counts, limits });
     }
 
     /// Rates between two times, of all operations or of one; `None` where nothing is known. A point that is only partly
@@ -102,11 +102,11 @@ impl History {
         })
     }
 
-    /// The lowest limit of concurrency between two times; `None` where none is known.
-    pub fn limit(&self, from_ns: u64, to_ns: u64) -> Option<u32> {
+    /// The lowest limit of concurrency of a client between two times; `None` where none is known.
+    pub fn limit(&self, client: usize, from_ns: u64, to_ns: u64) -> Option<u32> {
         let first = self.points.partition_point(|point| point.end_ns <= from_ns);
         let within = self.points[first..].iter().take_while(|point| point.start_ns < to_ns);
-        within.filter_map(|point| point.limit).min()
+        within.filter_map(|point| *point.limits.get(client)?).min()
     }
 
     /// Makes one of each two neighbours.
@@ -116,7 +116,9 @@ impl History {
         while let Some(mut point) = pairs.next() {
             if let Some(next) = pairs.next() {
                 point.end_ns = next.end_ns;
-                point.limit = [point.limit, next.limit].into_iter().flatten().min();
+                for (ours, theirs) in point.limits.iter_mut().zip(&next.limits) {
+                    *ours = [*ours, *theirs].into_iter().flatten().min();
+                }
                 point.counts.iter_mut().zip(&next.counts).for_each(|(ours, theirs)| ours.add(theirs));
             }
             self.points.push(point);
@@ -134,7 +136,12 @@ mod tests {
         let mut history = History::default();
         for second in 0..seconds {
             let all = Counts { offered: 100, ok: second % 10, attempts: 120, rejected: 20 };
-            history.add(second * SECOND, (second + 1) * SECOND, vec![all, Counts { ok: 1, ..all }], None);
+            history.add(
+                second * SECOND,
+                (second + 1) * SECOND,
+                vec![all, Counts { ok: 1, ..all }],
+                Vec::new(),
+            );
         }
         history
     }
@@ -161,11 +168,12 @@ mod tests {
         let mut history = History::default();
         for second in 0..POINTS as u64 + 1 {
             let limit = if second == 101 { 2 } else { 50 };
-            history.add(second * SECOND, (second + 1) * SECOND, Vec::new(), Some(limit));
+            history.add(second * SECOND, (second + 1) * SECOND, Vec::new(), vec![None, Some(limit)]);
         }
-        let limit = |from, to| history.limit(from * SECOND, to * SECOND);
+        let limit = |from, to| history.limit(1, from * SECOND, to * SECOND);
         assert_eq!([limit(0, 100), limit(100, 102), limit(102, 200)], [Some(50), Some(2), Some(50)]);
         assert_eq!(limit(2000, 2001), None);
+        assert_eq!(history.limit(0, 0, 200 * SECOND), None, "the other client has none");
     }
 
     #[test]

@@ -181,7 +181,11 @@ impl Model {
         let each = std::iter::once(&last.all).chain(&last.operations).chain(&last.clients);
         let counts = each.map(Counts::of).collect();
         let (from_ns, to_ns) = (self.base_ns + snapshot.start_ns, self.base_ns + snapshot.end_ns);
-        self.history.add(from_ns, to_ns, counts, snapshot.flow.limit);
+        let limits = match &snapshot.clients[..] {
+            [] => vec![snapshot.flow.limit],
+            clients => clients.iter().map(|client| client.flow.limit).collect(),
+        };
+        self.history.add(from_ns, to_ns, counts, limits);
         self.last = Some(last);
         self.part = Some(self.window(self.segment));
         let before = self.segment.checked_sub(1);

@@ -131,7 +131,7 @@ fn columns(view: &View<'_>, width: u16) -> Vec<Vec<Panel>> {
     let events = panel("events", events::LEAST, 40, 1, events::draw);
     let generator = panel("generator", generator::LEAST, generator::LEAST, 1, generator::draw);
     let limit = panel("limit", limit::LEAST, limit::MOST, 2, limit::draw);
-    let rates = match view.model.facts.plan.flow.limit {
+    let rates = match limit::shown(view) {
         Some(_) => vec![history, limit, latency],
         None => vec![history, latency],
     };

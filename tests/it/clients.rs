@@ -217,7 +217,10 @@ fn what_several_clients_cannot_is_told_before_anything_runs() {
     };
     let soon = (jiff::Timestamp::now().as_second() + 120).to_string();
     for (args, part) in [
-        (&["--set", "clients.bulk.load.rate=5/s"][..], "did you mean `clients.batch.load.rate`?"),
+        (
+            &["--set", "clients.bulk.load.rate=5/s"][..],
+            "there is no client `bulk`; there are critical, batch",
+        ),
         (&["--set", "clients.batch.client.maxAdaptiveRetires=5"], "maxAdaptiveRetries"),
         (&["--rate", "5/s"], "set clients.critical.load.rate or clients.batch.load.rate"),
         (&["--set", "clients.batch.load.duration=5s"], "set load.duration"),

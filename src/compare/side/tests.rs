@@ -75,3 +75,16 @@ fn selections_choose_among_trials() {
     let error = numbers("maxAdaptiveRetry=5").unwrap_err();
     assert!(error.contains("maxPoolSize, driver, variant"), "{error}");
 }
+
+#[test]
+fn a_client_is_judged_by_its_own_model() {
+    let mut mixed = trial(1, "rust 3.9.1", &[]);
+    mixed.closed = true;
+    mixed.plan = json!({"clients": [
+        {"name": "web", "model": {"open": {}}},
+        {"name": "batch", "model": {"closed": {"workers": 4}}},
+    ]});
+    let closed = ["web/read", "web/all", "batch/all", "all"].map(|op| mixed.is_closed(op));
+    assert_eq!(closed, [false, false, true, true]);
+    assert!(!trial(1, "rust 3.9.1", &[]).is_closed("read"));
+}

@@ -1,6 +1,6 @@
 //! `flow.queue`, `flow.when_full` and `[flow.spool]`: what stands between arrivals and the operations under way.
 
-use crate::plan::{Producer, SpoolPlan, WhenFull};
+use crate::plan::{Flow, Producer, SpoolPlan, WhenFull};
 use crate::profile::diagnostic::Diagnostic;
 use crate::profile::load::{ModelName, WrittenLoad};
 use crate::profile::reader::Table;
@@ -12,8 +12,32 @@ use super::{MOST_OPERATIONS, SPOOL};
 pub const WHEN_FULL: [(&str, WhenFull); 3] =
     [("block", WhenFull::Block), ("drop", WhenFull::Drop), ("spool", WhenFull::Spool)];
 
-/// Reads the producer, which is there when one of its keys is, and the spool, which is there when the producer spools.
-pub fn read(flow: &mut Table<'_>, load: &WrittenLoad) -> (Option<Producer>, Option<SpoolPlan>) {
+/// What was written of the producer and its spool. What was left out is not in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WrittenProducer {
+    queue: Option<u32>,
+    when_full: Option<WhenFull>,
+    spool: Option<SpoolPlan>,
+}
+
+impl WrittenProducer {
+    /// The producer, which is there when one of its keys is, and the spool, which is there when the producer spools. What
+    /// was not written is taken from another.
+    pub fn over(&self, base: &Flow) -> (Option<Producer>, Option<SpoolPlan>) {
+        let before = base.producer.unwrap_or_default();
+        let own = Producer {
+            queue: self.queue.unwrap_or(before.queue),
+            when_full: self.when_full.unwrap_or(before.when_full),
+        };
+        let written = self.queue.is_some() || self.when_full.is_some();
+        let producer = if written { Some(own) } else { base.producer };
+        let spools = producer.is_some_and(|producer| producer.when_full == WhenFull::Spool);
+        (producer, spools.then(|| self.spool.or(base.spool).unwrap_or(SPOOL)))
+    }
+}
+
+/// Reads the keys of the producer, and the spool.
+pub fn read(flow: &mut Table<'_>, load: &WrittenLoad) -> WrittenProducer {
     let (queue, when_full) = (flow.integer("queue", 1, MOST_OPERATIONS), flow.word("when_full", &WHEN_FULL));
     let written: Vec<&str> =
         ["queue", "when_full"].into_iter().filter(|key| flow.key_span(key).is_some()).collect();
@@ -36,10 +60,7 @@ pub fn read(flow: &mut Table<'_>, load: &WrittenLoad) -> (Option<Producer>, Opti
         let help = "write when_full = \"spool\" in [flow], or leave the spool out";
         flow.mistakes().add(Diagnostic::error(place, message).help(help));
     }
-    let default = Producer::default();
-    let producer =
-        Producer { queue: queue.unwrap_or(default.queue), when_full: when_full.unwrap_or(default.when_full) };
-    ((!written.is_empty()).then_some(producer), spools.then(|| spool.unwrap_or(SPOOL)))
+    WrittenProducer { queue, when_full, spool }
 }
 
 fn read_spool(flow: &mut Table<'_>) -> Option<SpoolPlan> {

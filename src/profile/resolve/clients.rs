@@ -23,7 +23,8 @@ pub fn resolve(draft: Draft) -> Result<Plan, OverrideErrors> {
     for (name, client) in clients {
         let own = client.profile;
         let written = WrittenLoad { duration: Some(duration), ..own.load.clone() };
-        let loaded = load(written).and_then(|load| check(&own, &load.model).map(|()| load));
+        let whose = format!("clients.{name}.");
+        let loaded = load(written).and_then(|load| check(&own, &load.model, &whose).map(|()| load));
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(OverrideErrors(mistakes)) => {

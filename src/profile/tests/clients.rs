@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{PING, any_option, plan, read, told};
-use crate::plan::{Model, Plan};
+use crate::plan::{Model, Plan, WhenFull};
 use crate::profile::{Overrides, describe, estimate, resolve};
 use crate::units::{Rate, Span};
 
@@ -78,6 +78,29 @@ fn what_a_client_does_not_say_the_profile_says() {
 }
 
 #[test]
+fn each_key_of_the_producer_is_taken_from_the_profile() {
+    let base = "[flow]\nqueue = 64\nwhen_full = \"drop\"\n";
+    let producers = |text: &str, pairs: &[(&str, &str)]| {
+        let plan = plan(&format!("{base}{text}"), &sets(pairs));
+        let of = |client: usize| plan.clients[client].flow.producer;
+        [0, 1].map(|client| of(client).map(|producer| (producer.queue, producer.when_full)))
+    };
+    // The other client is closed, and has none.
+    assert_eq!(producers(TWO, &[]), [Some((64, WhenFull::Drop)), None]);
+    let own = format!("{TWO}[clients.critical.flow]\nqueue = 32\n");
+    assert_eq!(producers(&own, &[])[0], Some((32, WhenFull::Drop)));
+    assert_eq!(producers(&own, &[("flow.when_full", "block")])[0], Some((32, WhenFull::Block)));
+    let word = format!("{TWO}[clients.critical.flow]\nwhen_full = \"block\"\n");
+    assert_eq!(producers(&word, &[])[0], Some((64, WhenFull::Block)));
+    assert_eq!(producers(TWO, &[("clients.critical.load.workers", "2")]), [None, None]);
+    assert_snapshot!(refused(&own, &sets(&[("clients.critical.load.workers", "2")])), @"client critical: flow.queue and flow.when_full belong to the open model, and the load is closed then: --set clients.critical.flow.when_full=none takes them away");
+    assert!(
+        refused(TWO, &sets(&[("clients.batch.flow.queue", "2")]))
+            .contains("clients.batch.flow.when_full=none")
+    );
+}
+
+#[test]
 fn the_command_line_reaches_one_client_or_all() {
     let retries = |pairs: &[(&str, &str)]| {
         let plan = plan(TWO, &sets(pairs));
@@ -115,16 +138,37 @@ fn what_reaches_no_client_is_told() {
         ("clients.batch", "5"),
     ])), @r"
     --set clients.batch.load.rte: there is no such key; did you mean `clients.batch.load.rate`?
-    --set clients.bach.load.rate: there is no such key; did you mean `clients.batch.load.rate`?
+    --set clients.bach.load.rate: there is no client `bach`; did you mean `batch`?
     --set clients.batch.load.duration: it is not for one client to say: all of them share the time; set load.duration
     --set clients.batch.data.documents: there is no such key; did you mean `clients.batch.load.rate`?
     --set clients.batch.op.write.weight: '-1' is no whole number from 0 to 10000
     --set clients.batch: there is no such key; did you mean `clients.batch.load.rate`?
     ");
+    assert_snapshot!(refused(TWO, &sets(&[
+        ("clients.x.load.rate", "5/s"),
+        ("clients.batch.maxAdaptiveRetries", "5"),
+        ("clients.batch.rate", "5/s"),
+        ("op.write.weight", "3"),
+    ])), @r"
+    --set op.write.weight: there is no such key; did you mean `clients.batch.op.write.weight`?
+    --set clients.x.load.rate: there is no client `x`; there are critical, batch
+    --set clients.batch.maxAdaptiveRetries: there is no such key; did you mean `clients.batch.client.maxAdaptiveRetries`?
+    --set clients.batch.rate: there is no such key; did you mean `clients.batch.load.rate`?
+    ");
     let own = format!("{TWO}\n[clients.critical.client]\nmaxAdaptiveRetries = 1\n");
     assert_snapshot!(refused(&own, &sets(&[("maxAdaptiveRetries", "5")])), @"--set maxAdaptiveRetries: each client says that for itself; set clients.critical.client.maxAdaptiveRetries or clients.batch.client.maxAdaptiveRetries");
     let rates = TWO.replace("max_in_flight = 7", "rate = \"9/s\"");
     assert_snapshot!(refused(&rates, &sets(&[("load.rate", "5/s")])), @"--set load.rate: each client says that for itself; set clients.critical.load.rate or clients.batch.load.rate");
+    let model =
+        Overrides { varies: vec![("load.model".to_owned(), "open".to_owned())], ..Overrides::default() };
+    assert_snapshot!(refused(&rates, &model), @"--vary load.model: each client says that for itself; set clients.critical.load.model or clients.batch.load.model");
+    let most = format!("{TWO}[clients.critical.flow]\nqueue = 5\n");
+    assert_snapshot!(refused(&most, &sets(&[("load.max_in_flight", "5"), ("flow.queue", "5")])), @r"
+    --set load.max_in_flight: each client says that for itself; set clients.critical.load.max_in_flight
+    --set flow.queue: each client says that for itself; set clients.critical.flow.queue
+    ");
+    let closed = TWO.replace("max_in_flight = 7", "workers = 7");
+    assert_snapshot!(refused(&closed, &sets(&[("load.arrivals", "even")])), @"--set load.arrivals: it belongs to the open model, and the load of each client is closed");
     let flag = Overrides { rate: Rate::per_second(5.0).ok(), ..Overrides::default() };
     assert_snapshot!(refused(&rates, &flag), @"--rate: each client says that for itself; set clients.critical.load.rate or clients.batch.load.rate");
 }
@@ -165,21 +209,33 @@ floor = "a"
 [clients.batch.client]
 maxPoolSize = 1.5
 "#), @r#"
-    error: there is no operation
-     |
-     = help: add one, for example [op.ping.run_command] with command = { ping = 1 }
-
     error: a client cannot be called `all`: rows of tables are called that
      --> test.toml:5:10
       |
     5 | [clients.all.load]
       |          ^^^
 
+    error: client `all` has no operation
+     --> test.toml:5:10
+      |
+    5 | [clients.all.load]
+      |          ^^^
+      |
+      = help: add one, like [clients.all.op.read.find_one], or an [op.read.find_one] for it to take
+
     error: a client's name has letters, digits, _ and - only, not 'a b'
      --> test.toml:7:10
       |
     7 | [clients."a b".load]
       |          ^^^^^
+
+    error: client `a b` has no operation
+     --> test.toml:7:10
+      |
+    7 | [clients."a b".load]
+      |          ^^^^^
+      |
+      = help: add one, like [clients.a b.op.read.find_one], or an [op.read.find_one] for it to take
 
     error: `clients.a b.load.warmup` is not for one client to say: all of them share the time
      --> test.toml:8:1
@@ -273,6 +329,24 @@ maxPoolSize = 1.5
       |
       = help: leave them out, or those of a client that is to take them
     ");
+    let empty = "[clients.a.op.x.run_command]\ncommand = { ping = 1 }\n[clients.empty]\n";
+    assert_snapshot!(told(empty), @r"
+    error: client `empty` has no operation
+     --> test.toml:3:10
+      |
+    3 | [clients.empty]
+      |          ^^^^^
+      |
+      = help: add one, like [clients.empty.op.read.find_one], or an [op.read.find_one] for it to take
+    ");
+    let idle = "[load]\nmodel = \"closed\"\nworkers = 2\n[clients.a.load]\nrate = \"0/s\"\n";
+    assert_snapshot!(told(&format!("{PING}{idle}")), @r#"
+    error: `clients.a.load.rate`: a rate of 0/s cannot be had: it must be above 0 and at most 10000000/s
+     --> test.toml:7:8
+      |
+    7 | rate = "0/s"
+      |        ^^^^^
+    "#);
     let few: String = (0..17).map(|i| format!("[clients.c{i}]\n")).collect();
     assert_snapshot!(told(&format!("{PING}{few}")).lines().next().unwrap(), @"error: there are 17 clients, and 16 is the most");
 }
@@ -308,11 +382,12 @@ fn thresholds_name_the_client() {
        |
        = help: known here: read
     "#);
-    assert_snapshot!(told(&with("client.critical.behind_max > 1s")), @r#"
-    error: `behind_max` is the load generator's as a whole, so `critical` has none: leave client.critical. out
+    assert_eq!(told(&with("client.critical.behind_max > 1s")), "");
+    assert_snapshot!(told(&with("client.critical.cpu_per_op > 1ms")), @r#"
+    error: `cpu_per_op` is the load generator's as a whole, so `critical` has none: leave client.critical. out
       --> test.toml:31:13
        |
-    31 | fail_if = ["client.critical.behind_max > 1s"]
+    31 | fail_if = ["client.critical.cpu_per_op > 1ms"]
        |             ^^^^^^^^^^^^^^^^^^^^^^^^^^
     "#);
 }

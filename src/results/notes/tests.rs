@@ -123,7 +123,7 @@ fn readers_are_told_what_the_numbers_leave_out() {
     slow.outcomes.failed = 1;
     slow.failed_latency.record_ns(121_000_000_000);
     sums.add(&light, &snapshot(0, 1, [((1, 0), slow)], [0; 3]));
-    let totals = Totals { ended: vec![150, 0, 0], attempts: 149, cut: true };
+    let totals = Totals { ended: vec![150, 0, 0], attempts: 149, cut: true, ..Totals::default() };
     let summary = Summary::new("run".to_owned(), testing::facts(light), &sums, totals, EndFacts::default());
     let starts = [
         "the run was cut: 1 s of 1m were measured",

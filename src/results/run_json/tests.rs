@@ -10,7 +10,7 @@ fn summary(cut: bool) -> Summary {
     let mut reads = cell(2, 2, 2, 0);
     (reads.wait_ns, reads.attempt_ns) = (200_000, 1_500_000);
     sums.add(&plan, &snapshot(0, 1, [((1, 0), reads)], [0; 3]));
-    let totals = Totals { ended: vec![2, 0, 0], attempts: 2, cut };
+    let totals = Totals { ended: vec![2, 0, 0], attempts: 2, cut, ..Totals::default() };
     let end = EndFacts { notes: vec!["a note".to_owned()], ..EndFacts::default() };
     Summary::new("id".to_owned(), testing::facts(plan), &sums, totals, end)
 }

@@ -42,7 +42,7 @@ fn trial(seconds: u64, end: EndFacts) -> Summary {
 fn totals(sums: &Accumulated, cut: bool) -> Totals {
     let every = [0, 1, 2, 3, 4];
     let ended = (0..3).map(|i| sums.merged(&every, Some(i)).outcomes.sum()).collect();
-    Totals { ended, attempts: sums.merged(&every, None).attempts, cut }
+    Totals { ended, attempts: sums.merged(&every, None).attempts, cut, ..Totals::default() }
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn saturated(cut: bool, stopped_s: Option<u64>) -> Summary {
     }
     let late = [((1, 0), cell(0, 9000, 9000, 0)), ((2, 0), cell(50, 50, 50, 0))];
     sums.add(&plan, &snapshot(10, 2, late, [0; 3]));
-    let totals = Totals { ended: vec![10_050, 0, 0], attempts: 10_050, cut };
+    let totals = Totals { ended: vec![10_050, 0, 0], attempts: 10_050, cut, ..Totals::default() };
     let end = EndFacts { stopped_ns: stopped_s.map(|s| s * 1_000_000_000), ..EndFacts::default() };
     Summary::new("run".to_owned(), testing::facts(plan), &sums, totals, end)
 }

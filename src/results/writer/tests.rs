@@ -160,7 +160,7 @@ fn write_trial(directory: &RunDirectory, trial: u32) -> Summary {
     });
     writer.snapshot(busy, vec![server("a:1"), server("b:1")]).unwrap();
     writer.snapshot(snapshot(3, 1, [((1, 1), cell(0, 1, 1, 0))], [0; 3]), vec![]).unwrap();
-    let totals = Totals { ended: vec![8, 2, 0], attempts: 12, cut: true };
+    let totals = Totals { ended: vec![8, 2, 0], attempts: 12, cut: true, ..Totals::default() };
     writer.finish(totals, EndFacts { notes: vec!["as asked".to_owned()], ..EndFacts::default() }).unwrap()
 }
 
@@ -269,7 +269,7 @@ fn what_the_staleness_probe_found_is_in_three_files() {
     let staleness = Some(StalenessStats { by_role, failures: 2 });
     let probed = ServerFacts { staleness, ..server("a:1") };
     writer.snapshot(snapshot(0, 1, [], [0; 3]), vec![probed, server("b:1")]).unwrap();
-    let totals = Totals { ended: vec![0; 3], attempts: 0, cut: false };
+    let totals = Totals { ended: vec![0; 3], attempts: 0, cut: false, ..Totals::default() };
     let summary = writer.finish(totals, EndFacts::default()).unwrap();
     assert!(summary.notes.iter().any(|note| note.contains("(a:1 2)")), "{:?}", summary.notes);
 

@@ -90,7 +90,7 @@ fn everything_that_is_said_is_as_the_schema_has_it() {
         Message::Ready {},
         Message::Snapshot(Box::new(snapshot())),
         Message::Closed { next: 1 },
-        Message::Done(Totals { ended: vec![1, 2], attempts: 3, cut: false }),
+        Message::Done(Totals { ended: vec![1, 2], attempts: 3, cut: false, ..Totals::default() }),
         Message::Failed { message: "no".into() },
         Message::Alive {},
     ] {

@@ -169,6 +169,11 @@ fn busy() -> Model {
     model
 }
 
+/// How a client stands that has this limit.
+fn limit_of(limit: Option<u32>) -> ClientState {
+    ClientState { flow: FlowState { limit, ..FlowState::default() }, ..ClientState::default() }
+}
+
 /// The same with a limit that the overload halves down to its floor.
 fn limited() -> Model {
     let mut plan = testing::overload_plan();
@@ -297,9 +302,7 @@ fn each_of_several_clients_has_a_row() {
     retried(&mut critical, 0, 30, 800, 0);
     retried(&mut batch, 1, 20, 3_000, 10);
     let mut second = snapshot(0, 1, [((1, 0), critical), ((1, 2), batch)], [0; 3]);
-    let limit =
-        |limit| ClientState { flow: FlowState { limit, ..FlowState::default() }, ..ClientState::default() };
-    second.clients = vec![limit(None), limit(Some(8))];
+    second.clients = vec![limit_of(None), limit_of(Some(8))];
     model.add(&second);
     insta::assert_snapshot!(panel(operations::draw, &model, 90, 9), @r"
     ─ operations, measure ────────────────────────────────────────────────────────────────────
@@ -320,6 +323,34 @@ fn each_of_several_clients_has_a_row() {
     });
     let names: Vec<String> = names.collect();
     assert_eq!(names, ["critical/read", "critical/scan", "critical/all", "batch/read", "batch/all", "all"]);
+}
+
+#[test]
+fn the_limit_of_one_of_several_clients_is_shown() {
+    let mut plan = testing::groups_plan();
+    let limited = limited().facts.plan.flow.limit;
+    plan.clients[1].flow.limit = limited;
+    let model = |plan: &Plan| {
+        let mut model = Model::new(testing::facts(plan.clone()));
+        let mut second = snapshot(0, 1, [], [0; 3]);
+        second.clients = [None, Some(8)].map(limit_of).into();
+        model.add(&second);
+        model
+    };
+    let shown_at = |model: &Model, app: &App| {
+        let theme = Theme::new(false, false);
+        picture(&View { model, app, theme: &theme, now_ns: model.end_ns() }, 120, 40)
+    };
+    assert!(shown_at(&model(&plan), &App::default()).contains("batch: operations at once: 8"));
+    // Where each has one it is that of the client that is picked.
+    plan.clients[0].flow.limit = limited;
+    let model = model(&plan);
+    assert!(!shown_at(&model, &App::default()).contains("operations at once"));
+    let mut app = App::default();
+    // After the reads and scans of critical, critical, and the reads of batch.
+    (0..5).for_each(|_| app.act(Action::NextOperation, &model));
+    assert_eq!(model.name(app.whose), "batch/all");
+    assert!(shown_at(&model, &app).contains("batch: operations at once: 8"));
 }
 
 #[test]
