@@ -24,9 +24,11 @@ pub fn adapt(plan: &mut Plan, script: &Script) -> Vec<String> {
             overload.fault.kind()
         )
     }));
-    notes.extend(plan.staleness.take().map(|_| {
-        "the staleness probe was left out: a stub stores nothing that could be read late".to_owned()
-    }));
+    notes.extend(
+        plan.staleness
+            .take()
+            .map(|_| "the staleness probe is off: a stub stores nothing that could be read late".to_owned()),
+    );
     notes
 }
 
