@@ -36,10 +36,15 @@ pub fn resolve(
     if !draft.clients.is_empty() {
         return clients::resolve(draft);
     }
+    let load = load(draft.profile.load.clone())?;
+    check(&draft.profile, &load.model, "")?;
+    Ok(plan(draft, load))
+}
+
+/// The plan with this load, of the profile's only client.
+fn plan(draft: Draft, load: Load) -> Plan {
     let Draft { profile, seed, attempts, .. } = draft;
-    let load = load(profile.load.clone())?;
-    check(&profile, &load.model, "")?;
-    Ok(Plan {
+    Plan {
         live: false,
         profile: profile.name,
         description: profile.description,
@@ -60,7 +65,7 @@ pub fn resolve(
         shard: None,
         clients: Vec::new(),
         turn: None,
-    })
+    }
 }
 
 /// Whether there is something to do, and everything in it can be. The keys of one of several clients begin with `whose`.

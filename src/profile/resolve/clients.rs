@@ -1,6 +1,6 @@
 //! Several clients become one plan: each with what it says, and the time that all of them share.
 
-use super::{DURATION, OverrideErrors, check, load};
+use super::{DURATION, OverrideErrors, check, load, plan};
 use crate::plan::clients::together;
 use crate::plan::{ClientGroup, Flow, Load, Plan, Timeout};
 use crate::profile::load::{ModelName, WrittenLoad};
@@ -8,11 +8,11 @@ use crate::profile::overrides::Draft;
 use crate::units::{Rate, Span};
 
 /// The plan of all clients together.
-pub fn resolve(draft: Draft) -> Result<Plan, OverrideErrors> {
+pub fn resolve(mut draft: Draft) -> Result<Plan, OverrideErrors> {
     let duration = duration(&draft);
-    let Draft { profile, seed, attempts, clients, .. } = draft;
+    let clients = std::mem::take(&mut draft.clients);
     let mut errors = Vec::new();
-    if profile.driver.is_some() {
+    if draft.profile.driver.is_some() {
         errors.push(
             "several clients make their load in one process, with the driver that overdrive is built with: leave the driver \
              out, or give each client a run of its own"
@@ -57,28 +57,15 @@ pub fn resolve(draft: Draft) -> Result<Plan, OverrideErrors> {
     }
     let (Some(model), true) = (model, errors.is_empty()) else { return Err(OverrideErrors(errors)) };
     // They are the same for all of them.
-    let times = load(WrittenLoad { duration: Some(duration), model: None, ..profile.load })?;
+    let written = WrittenLoad { duration: Some(duration), model: None, ..draft.profile.load.clone() };
+    let times = load(written)?;
     Ok(Plan {
-        live: false,
-        profile: profile.name,
-        description: profile.description,
-        seed,
-        data: profile.data,
-        load: Load { model, ..times },
-        driver: None,
-        client: profile.client,
         operations,
-        overloads: profile.overloads,
-        attempts,
         timeout: Timeout::default(),
         flow: Flow::default(),
         backoff: None,
-        staleness: profile.staleness,
-        thresholds: profile.thresholds,
-        model: profile.model,
-        shard: None,
         clients: groups,
-        turn: None,
+        ..plan(draft, Load { model, ..times })
     })
 }
 
