@@ -199,28 +199,22 @@ impl Parking {
         room: impl Fn() -> bool,
     ) {
         let may = || taken() && room();
-        let mut looked = Instant::now();
+        let (mut looked, mut waits) = (Instant::now(), false);
         loop {
             tokio::time::sleep(LOOK).await;
+            // From one look to the next, so that what empties the spool counts as well, and waits for room do.
             let since = std::mem::replace(&mut looked, Instant::now()).elapsed();
-            if taken() {
-                self.count_draining(since);
+            if waits && taken() {
+                self.counts().draining += since;
             }
+            waits = self.counts().backlog > 0;
             if may()
-                && self.counts().backlog > 0
+                && waits
                 && let Err(error) = self.drain_some(&drain, per_second, &may).await
             {
                 self.counts().failed = Some(format!("{error:#}"));
                 return;
             }
-        }
-    }
-
-    /// Waits for room are a part of what a backlog takes.
-    fn count_draining(&self, time: Duration) {
-        let mut counts = self.counts();
-        if counts.backlog > 0 {
-            counts.draining += time;
         }
     }
 

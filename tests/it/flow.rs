@@ -243,6 +243,10 @@ async fn what_was_parked_is_sent_once_by_the_run_or_later() {
         };
         let (all, drained, backlog) = (number("operations"), number("of"), number("are"));
         assert_eq!((all, drained + backlog), (parked, parked));
+        // Each waits for a hundredth of a second, so that no more than a hundred a second can have been sent.
+        let rate =
+            told.split_once('(').map(|(_, rest)| rest.split('/').next().unwrap().parse::<u64>().unwrap());
+        assert!(rate.is_none_or(|rate| rate <= 100) && rate.is_some() == (drained > 0), "{told}");
         assert_eq!(backlog > 0, left, "{told}");
         assert!(finished.stdout.contains(told), "{}", finished.stdout);
         let ok = all_phases(directory, "ops_ok");
