@@ -200,23 +200,28 @@ fn every_shipped_profile_of_one_client_can_be_simulated() {
     }
 }
 
+/// Runs a profile against such a stub, and simulates that run: its directory, and the last row of the two beside each other.
+fn beside(place: &Place, stub: &str) -> (String, Vec<String>) {
+    let measured = finish(&mut place.run(&[&format!("--stub={stub}"), "--ui", "none"]));
+    let run = measured.assert_code(0).directory().to_str().unwrap().to_owned();
+    let args = ["simulate", "--against", &run, "--ui", "none", "--out", "model"];
+    let finished = finish(overdrive(args).current_dir(place.path()));
+    let text = &finished.assert_code(0).stdout;
+    let row = text.lines().rfind(|line| line.starts_with("| base")).unwrap();
+    (run, row.split('|').map(|cell| cell.trim().to_owned()).collect())
+}
+
 #[test]
 fn a_model_is_held_against_what_was_measured() {
     let place = Place::new(
         "[load]\nrate = \"100/s\"\nwarmup = \"1s\"\nduration = \"4s\"\n[model]\nservers = 1\n\
          [op.ping.run_command]\ncommand = { ping = 1 }\n",
     );
-    let measured = finish(&mut place.run(&["--stub=service=1ms", "--ui", "none"]));
-    let run = measured.assert_code(0).directory().to_str().unwrap().to_owned();
-    let args = ["simulate", "--against", &run, "--ui", "none", "--out", "model"];
-    let finished = finish(overdrive(args).current_dir(place.path()));
-    let text = &finished.assert_code(0).stdout;
-    let row = text.lines().rfind(|line| line.starts_with("| base")).unwrap();
-    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    let (run, cells) = beside(&place, "service=1ms");
     assert_eq!(
-        (cells[2], cells[9], cells[10], cells[12], cells[13]),
-        ("all", "0.0%", "0.0%", "1.00", "1.00"),
-        "{row}"
+        [2, 9, 10, 12, 13].map(|at| &*cells[at]),
+        ["all", "0.0%", "0.0%", "1.00", "1.00"],
+        "{cells:?}"
     );
 
     for (args, part) in [
@@ -245,18 +250,12 @@ fn a_model_that_does_more_in_its_time_is_told_though_goodput_is_the_same() {
          [flow.limit]\nkind = \"aimd\"\ninitial = 1\nfloor = 1\nceiling = 1\n\
          [op.ping.run_command]\ncommand = { ping = 1 }\n",
     );
-    let measured = finish(&mut place.run(&["--stub=service=20ms", "--ui", "none"]));
-    let run = measured.assert_code(0).directory().to_str().unwrap().to_owned();
-    let args = ["simulate", "--against", &run, "--ui", "none", "--out", "model"];
-    let finished = finish(overdrive(args).current_dir(place.path()));
-    let text = &finished.assert_code(0).stdout;
-    let row = text.lines().rfind(|line| line.starts_with("| base")).unwrap();
-    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-    assert_eq!(cells[5], "+0.0%", "goodput: {row}");
+    let (_, cells) = beside(&place, "service=20ms");
+    assert_eq!(cells[5], "+0.0%", "goodput: {cells:?}");
     let [measured, model] = [6, 7].map(|at| cells[at].strip_suffix("/s").unwrap().parse::<f64>().unwrap());
-    assert!(measured <= 51.0 && (59.0..=61.0).contains(&model), "{row}");
+    assert!(measured <= 51.0 && (59.0..=61.0).contains(&model), "{cells:?}");
     let off: f64 = cells[8].strip_suffix('%').unwrap().parse().unwrap();
-    assert!((off - (model / measured - 1.0) * 100.0).abs() < 3.0, "{row}");
+    assert!((off - (model / measured - 1.0) * 100.0).abs() < 3.0, "{cells:?}");
 }
 
 #[test]
